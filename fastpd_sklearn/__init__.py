@@ -1,0 +1,1 @@
+"""Exact explanations of tree ensembles as scikit-learn estimators."""

@@ -1,0 +1,17 @@
+"""Readers: from a fitted model to ``(InputMap, Forest, Head)``."""
+
+from fastpd_sklearn.forest._forest import Forest, ForestBuilder
+from fastpd_sklearn.forest._head import Head
+from fastpd_sklearn.forest._inputs import InputMap, Inputs
+from fastpd_sklearn.forest._registry import Reader, Reading, find_reader
+
+__all__ = [
+    "Forest",
+    "ForestBuilder",
+    "Head",
+    "InputMap",
+    "Inputs",
+    "Reader",
+    "Reading",
+    "find_reader",
+]

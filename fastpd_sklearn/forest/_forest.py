@@ -1,0 +1,331 @@
+"""The one representation of a tree ensemble that everything else works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+ZERO_THRESHOLD = float(np.float32(1e-35))
+"""LightGBM's half-width of "zero": values within it may be taken as missing."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forest:
+    """A sum of decision trees as flat arrays, with one meaning for all libraries.
+
+    A row of inputs ``x`` (float64, NaN for missing) goes to the *left* child of
+    inner node ``i`` if, with ``v = x[feature[i]]``,
+
+    * ``v`` is NaN, or ``zero_as_missing[i]`` and ``|v| <= ZERO_THRESHOLD``:
+      iff ``missing_left[i]``;
+    * the node is categorical: iff ``(trunc(v) in categories of i) == listed_left[i]``
+      (negative, huge and unlisted values are in no list);
+    * otherwise: iff ``v < threshold[i]`` (``strict``) or ``v <= threshold[i]``, after
+      ``v`` is rounded to float32 if ``single``.
+
+    The raw prediction is ``intercept`` plus, for every tree ``t``, the ``value`` of the
+    leaf that the row reaches, added to the outputs ``tree_output[t]`` up to
+    ``tree_output[t] + n_values``.
+
+    Parameters
+    ----------
+    tree_start : ndarray of shape (n_trees + 1,), int64
+        The nodes of tree ``t`` are ``tree_start[t]`` up to ``tree_start[t + 1]``; the root
+        comes first and every child after its parent.
+    left, right : ndarray of shape (n_nodes,), int32
+        Children, numbered within the whole forest; -1 at leaves.
+    feature : ndarray of shape (n_nodes,), int32
+        The input column that is tested; -1 at leaves.
+    threshold : ndarray of shape (n_nodes,), float64
+        NaN at leaves and at categorical nodes.
+    missing_left, zero_as_missing, is_categorical, listed_left : ndarray of shape (n_nodes,), bool
+        See above.
+    category_start : ndarray of shape (n_nodes + 1,), int64
+        Node ``i`` lists ``category[category_start[i]:category_start[i + 1]]``.
+    category : ndarray of int32
+        Non-negative category codes, ascending within a node.
+    value : ndarray of shape (n_nodes, n_values), float64
+        Leaf values with the tree's weight applied; zero at inner nodes.
+    cover : ndarray of shape (n_nodes,), float64
+        What the library says of the training weight in each node (XGBoost: the sum of
+        hessians; scikit-learn: of sample weights; LightGBM: row counts).
+    tree_output : ndarray of shape (n_trees,), int32
+        The first output that the tree adds to.
+    intercept : ndarray of shape (n_outputs,), float64
+    n_inputs : int
+        Number of input columns.
+    strict, single : bool
+        The compare policy.
+    """
+
+    tree_start: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    missing_left: np.ndarray
+    zero_as_missing: np.ndarray
+    is_categorical: np.ndarray
+    listed_left: np.ndarray
+    category_start: np.ndarray
+    category: np.ndarray
+    value: np.ndarray
+    cover: np.ndarray
+    tree_output: np.ndarray
+    intercept: np.ndarray
+    n_inputs: int
+    strict: bool
+    single: bool
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.tree_start) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.left)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of raw outputs."""
+        return len(self.intercept)
+
+    def scale(self) -> np.ndarray:
+        """Size of the numbers at hand: ``|intercept| + sum over trees of max |leaf|``.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs,)
+            Errors are measured relative to it.
+        """
+        total = np.abs(self.intercept)
+        if self.n_trees:
+            largest = np.maximum.reduceat(np.abs(self.value), self.tree_start[:-1], axis=0)
+            for shift in range(self.value.shape[1]):
+                np.add.at(total, self.tree_output + shift, largest[:, shift])
+        return total
+
+    def select_output(self, output: int, sign: float = 1.0, offset: float = 0.0) -> Forest:
+        """Forest of one output alone: ``offset + sign * output``."""
+        n_values = self.value.shape[1]
+        column = output - self.tree_output
+        keep = (column >= 0) & (column < n_values)
+        sizes = np.diff(self.tree_start)
+        nodes = np.repeat(keep, sizes)
+        renumber = np.cumsum(nodes) - 1
+        value = self.value[np.arange(self.n_nodes), np.repeat(np.where(keep, column, 0), sizes)]
+
+        def child(index: np.ndarray) -> np.ndarray:
+            kept = index[nodes]
+            return np.where(kept < 0, -1, renumber[kept]).astype(np.int32)
+
+        lists = np.repeat(nodes, np.diff(self.category_start))
+        return replace(
+            self,
+            tree_start=np.concatenate([[0], np.cumsum(sizes[keep])]).astype(np.int64),
+            left=child(self.left),
+            right=child(self.right),
+            feature=self.feature[nodes],
+            threshold=self.threshold[nodes],
+            missing_left=self.missing_left[nodes],
+            zero_as_missing=self.zero_as_missing[nodes],
+            is_categorical=self.is_categorical[nodes],
+            listed_left=self.listed_left[nodes],
+            category_start=np.concatenate(
+                [[0], np.cumsum(np.diff(self.category_start)[nodes])]
+            ).astype(np.int64),
+            category=self.category[lists],
+            value=sign * value[nodes][:, None],
+            cover=self.cover[nodes],
+            tree_output=np.zeros(int(keep.sum()), np.int32),
+            intercept=np.array([offset + sign * self.intercept[output]]),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Forest(n_trees={self.n_trees}, n_nodes={self.n_nodes}, "
+            f"n_inputs={self.n_inputs}, n_outputs={self.n_outputs})"
+        )
+
+
+@dataclass
+class ForestBuilder:
+    """Collects trees, one :meth:`add` each, and joins them into a :class:`Forest`.
+
+    Parameters
+    ----------
+    n_inputs : int
+        Number of input columns.
+    n_outputs : int
+        Number of raw outputs.
+    strict, single : bool
+        The compare policy of :class:`Forest`.
+    """
+
+    n_inputs: int
+    n_outputs: int
+    strict: bool
+    single: bool
+    _trees: list[dict] = field(default_factory=list)
+    _outputs: list[int] = field(default_factory=list)
+
+    def add(
+        self,
+        *,
+        left,
+        right,
+        feature,
+        threshold,
+        value,
+        cover,
+        output: int = 0,
+        missing_left=False,
+        zero_as_missing=False,
+        is_categorical=False,
+        listed_left=True,
+        categories=None,
+    ) -> None:
+        """Append one tree.
+
+        Parameters
+        ----------
+        left, right, feature : array-like of shape (n_nodes,), int
+            Children numbered within the tree (negative at leaves), root first, children
+            after their parents; the tested input (ignored at leaves).
+        threshold : array-like of shape (n_nodes,), float
+        value : array-like of shape (n_nodes,) or (n_nodes, n_values), float
+            Leaf values, the tree's weight applied (ignored at inner nodes).
+        cover : array-like of shape (n_nodes,), float
+        output : int, default=0
+            The first output that the tree adds to.
+        missing_left, zero_as_missing, is_categorical, listed_left : array-like of bool or bool
+        categories : sequence of array-like of int, or dict of node -> array-like, default=None
+            The categories that each categorical node lists.
+        """
+        left = np.asarray(left, dtype=np.int32)
+        n_nodes = len(left)
+        leaf = left < 0
+        value = np.asarray(value, dtype=np.float64).reshape(n_nodes, -1)
+        is_categorical = np.broadcast_to(np.asarray(is_categorical, dtype=bool), n_nodes) & ~leaf
+
+        def flags(array) -> np.ndarray:
+            return np.broadcast_to(np.asarray(array, dtype=bool), n_nodes) & ~leaf
+
+        lists = _category_lists(categories, np.flatnonzero(is_categorical), n_nodes)
+        self._trees.append(
+            {
+                "left": np.where(leaf, -1, left),
+                "right": np.where(leaf, -1, np.asarray(right)),
+                "feature": np.where(leaf, -1, np.asarray(feature)),
+                "threshold": np.where(
+                    leaf | is_categorical, np.nan, np.asarray(threshold, dtype=np.float64)
+                ),
+                "missing_left": flags(missing_left),
+                "zero_as_missing": flags(zero_as_missing),
+                "is_categorical": is_categorical,
+                "listed_left": flags(listed_left),
+                "category_count": np.array([len(c) for c in lists], dtype=np.int64),
+                "category": np.concatenate([np.empty(0, np.int32), *lists]),
+                "value": np.where(leaf[:, None], value, 0.0),
+                "cover": np.asarray(cover, dtype=np.float64),
+            }
+        )
+        self._outputs.append(output)
+
+    def build(self, intercept) -> Forest:
+        """Join the trees.
+
+        Parameters
+        ----------
+        intercept : array-like of shape (n_outputs,) or float
+
+        Returns
+        -------
+        Forest
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not describe trees (a child before its parent, a node with two
+            parents, an input out of range, a leaf value that is not finite).
+        """
+        trees = self._trees
+        sizes = np.array([len(t["left"]) for t in trees], dtype=np.int64)
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        width = trees[0]["value"].shape[1] if trees else 1
+
+        def join(name: str, dtype, shape=(0,)) -> np.ndarray:
+            return np.concatenate([np.empty(shape, dtype), *(t[name] for t in trees)]).astype(dtype)
+
+        offset = np.repeat(start[:-1], sizes)
+        left, right = join("left", np.int64), join("right", np.int64)
+        forest = Forest(
+            tree_start=start,
+            left=np.where(left < 0, -1, left + offset).astype(np.int32),
+            right=np.where(right < 0, -1, right + offset).astype(np.int32),
+            feature=join("feature", np.int32),
+            threshold=join("threshold", np.float64),
+            missing_left=join("missing_left", bool),
+            zero_as_missing=join("zero_as_missing", bool),
+            is_categorical=join("is_categorical", bool),
+            listed_left=join("listed_left", bool),
+            category_start=np.concatenate(
+                [[0], np.cumsum(join("category_count", np.int64))]
+            ).astype(np.int64),
+            category=join("category", np.int32),
+            value=join("value", np.float64, (0, width)),
+            cover=join("cover", np.float64),
+            tree_output=np.array(self._outputs, dtype=np.int32),
+            intercept=np.broadcast_to(
+                np.asarray(intercept, dtype=np.float64), self.n_outputs
+            ).copy(),
+            n_inputs=self.n_inputs,
+            strict=self.strict,
+            single=self.single,
+        )
+        _check(forest)
+        return forest
+
+
+def _category_lists(categories, nodes: np.ndarray, n_nodes: int) -> list[np.ndarray]:
+    lists = [np.empty(0, np.int32)] * n_nodes
+    for node in nodes:
+        lists[node] = np.unique(np.asarray(categories[node], dtype=np.int32))
+    return lists
+
+
+def _check(forest: Forest) -> None:
+    inner = np.flatnonzero(forest.left >= 0)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    children = np.concatenate([forest.left[inner], forest.right[inner]])
+    parents = np.concatenate([inner, inner])
+    roots = forest.tree_start[:-1]
+    expected = np.setdiff1d(np.arange(forest.n_nodes), roots)
+    if np.any(np.diff(forest.tree_start) < 1):
+        raise ValueError("a tree has no node")
+    if np.any(children <= parents) or not np.array_equal(np.sort(children), expected):
+        raise ValueError("the children of a tree's nodes do not form a tree, root first")
+    if np.any(tree[children] != tree[parents]):
+        raise ValueError("a node's child belongs to another tree")
+    if np.any((forest.feature[inner] < 0) | (forest.feature[inner] >= forest.n_inputs)):
+        raise ValueError(f"a tree tests an input that is not among the {forest.n_inputs}")
+    if np.any(np.isnan(forest.threshold[inner]) & ~forest.is_categorical[inner]):
+        raise ValueError("a threshold is NaN")
+    if not (np.all(np.isfinite(forest.value)) and np.all(np.isfinite(forest.intercept))):
+        raise ValueError("a leaf value or the intercept is not finite")
+    if forest.n_trees and np.any(
+        (forest.tree_output < 0) | (forest.tree_output + forest.value.shape[1] > forest.n_outputs)
+    ):
+        raise ValueError(f"a tree adds to an output that is not among the {forest.n_outputs}")
+    numeric = np.zeros(forest.n_inputs, bool)
+    numeric[forest.feature[inner][~forest.is_categorical[inner]]] = True
+    both = np.intersect1d(
+        forest.feature[inner][forest.is_categorical[inner]], np.flatnonzero(numeric)
+    )
+    if len(both):
+        raise ValueError(
+            f"input {both[0]} is split on by threshold in one node and by category in another"
+        )

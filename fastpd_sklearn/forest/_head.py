@@ -1,0 +1,84 @@
+"""From the margins that the trees add up to, to the response that a model predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, softmax
+
+_INVERSE_LINKS = {
+    "identity": lambda margin: margin,
+    "exp": np.exp,
+    "logit": expit,
+    "softmax": lambda margin: softmax(margin, axis=1),
+    "multi_logit": expit,
+}
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the raw outputs of a forest mean.
+
+    Parameters
+    ----------
+    additive : tuple of str
+        The response methods whose answer *is* the sum of the trees, the most natural one
+        first: some of "raw", "predict", "predict_proba", "decision_function". "raw" is
+        always among them.
+    link : {"identity", "exp", "logit", "softmax", "multi_logit"}, default="identity"
+        Inverse link from the margins to the response of ``link_method``. "logit": one
+        margin, the log odds of ``classes[1]``; "multi_logit": one independent log odds an
+        output.
+    link_method : str, default=None
+        The response method that is the inverse link of the margins ("predict_proba" for a
+        boosted classifier, "predict" for Poisson regression); None where there is none.
+    classes : ndarray of shape (n_classes,), default=None
+        Class labels of a classifier with one target. With two classes there is one output,
+        that of ``classes[1]``; otherwise one output a class.
+    output_names : tuple of str, default=None
+        Names of the outputs where there are several; made from ``classes`` if None.
+    """
+
+    additive: tuple[str, ...]
+    link: str = "identity"
+    link_method: str | None = None
+    classes: np.ndarray | None = None
+    output_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.link not in _INVERSE_LINKS:
+            raise ValueError(f"link={self.link!r} is not one of {sorted(_INVERSE_LINKS)}")
+        if "raw" not in self.additive:
+            raise ValueError(f"additive={self.additive!r} lacks 'raw'")
+
+    def names(self, n_outputs: int) -> tuple[str, ...]:
+        """Names of the outputs, one each.
+
+        Parameters
+        ----------
+        n_outputs : int
+
+        Returns
+        -------
+        tuple of str
+        """
+        if self.output_names is not None:
+            return self.output_names
+        if self.classes is not None and n_outputs == len(self.classes):
+            return tuple(str(c) for c in self.classes)
+        return tuple(str(k) for k in range(n_outputs))
+
+    def respond(self, margins: np.ndarray) -> np.ndarray:
+        """Apply the inverse link.
+
+        Parameters
+        ----------
+        margins : ndarray of shape (n_rows, n_outputs)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+            The answer of ``link_method`` (for "logit": of ``classes[1]`` alone).
+        """
+        return _INVERSE_LINKS[self.link](margins)

@@ -1,0 +1,86 @@
+"""Which reader takes which model; other packages can add theirs."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from fastpd_sklearn.forest._forest import Forest
+from fastpd_sklearn.forest._head import Head
+from fastpd_sklearn.forest._inputs import InputMap
+
+ENTRY_POINT_GROUP = "fastpd_sklearn.readers"
+
+_BUILT_IN = {
+    "sklearn": "fastpd_sklearn.forest._sklearn:reader",
+    "xgboost": "fastpd_sklearn.forest._xgboost:reader",
+    "lightgbm": "fastpd_sklearn.forest._lightgbm:reader",
+}
+
+
+class Reading(NamedTuple):
+    """A model as a reader sees it."""
+
+    input_map: InputMap
+    forest: Forest
+    head: Head
+
+
+class Reader(Protocol):
+    """What a library's reader offers.
+
+    Attributes
+    ----------
+    name : str
+        The library, for messages.
+    supported : str
+        Models that can be read, for messages.
+    tolerance : float
+        Largest error of the parsed forest's raw prediction that is rounding, relative to
+        :meth:`Forest.scale`: 1e-5 for a library that predicts in float32, else 1e-10.
+    """
+
+    name: str
+    supported: str
+    tolerance: float
+
+    def accepts(self, model) -> bool:
+        """Whether the model's type is one that :meth:`read` knows."""
+
+    def read(self, model) -> Reading:
+        """Read a fitted model; ``NotFittedError`` or ``ValueError`` says why it can't be."""
+
+    def predict_raw(self, model, X) -> np.ndarray:
+        """The library's own raw prediction, float of shape (n_rows, n_outputs)."""
+
+
+@cache
+def _reader_specs() -> dict[str, str]:
+    found = {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
+    return {**_BUILT_IN, **found}
+
+
+def find_reader(model) -> Reader | None:
+    """The reader that takes a model, by the package that one of the model's classes is from.
+
+    Parameters
+    ----------
+    model : object
+
+    Returns
+    -------
+    Reader or None
+    """
+    specs = _reader_specs()
+    for cls in type(model).__mro__:
+        spec = specs.get(cls.__module__.partition(".")[0])
+        if spec is not None:
+            module, _, attribute = spec.partition(":")
+            reader = getattr(import_module(module), attribute or "reader")
+            if reader.accepts(model):
+                return reader
+    return None
