@@ -286,7 +286,7 @@ class ForestBuilder:
             strict=self.strict,
             single=self.single,
         )
-        _check(forest)
+        check_forest(forest)
         return forest
 
 
@@ -297,7 +297,18 @@ def _category_lists(categories, nodes: np.ndarray, n_nodes: int) -> list[np.ndar
     return lists
 
 
-def _check(forest: Forest) -> None:
+def check_forest(forest: Forest) -> None:
+    """Check that the arrays of a forest describe trees.
+
+    Parameters
+    ----------
+    forest : Forest
+
+    Raises
+    ------
+    ValueError
+        If they do not; see :meth:`ForestBuilder.build`.
+    """
     inner = np.flatnonzero(forest.left >= 0)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     children = np.concatenate([forest.left[inner], forest.right[inner]])

@@ -7,68 +7,147 @@ import sys
 import numpy as np
 
 
-def _is_pandas(X) -> bool:
+def is_pandas(X) -> bool:
+    """Whether ``X`` is a pandas data frame (pandas is not imported for it)."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(X, pandas.DataFrame)
 
 
 def _is_polars(X) -> bool:
     polars = sys.modules.get("polars")
-    return polars is not None and isinstance(X, polars.DataFrame)
+    return polars is not None and isinstance(X, (polars.DataFrame, polars.Series))
 
 
 def is_frame(X) -> bool:
     """Whether ``X`` is a pandas or polars data frame (neither library is imported for it)."""
-    return _is_pandas(X) or _is_polars(X)
+    return is_pandas(X) or (_is_polars(X) and hasattr(X, "columns"))
 
 
 def column(X, j: int):
     """Column ``j`` of a frame as that library's series."""
-    return X.iloc[:, j] if _is_pandas(X) else X.to_series(j)
+    return X.iloc[:, j] if is_pandas(X) else X.to_series(j)
+
+
+def is_categorical(series) -> bool:
+    """Whether the series has a categorical dtype."""
+    if _is_polars(series):
+        import polars
+
+        return series.dtype in (polars.Categorical, polars.Enum)
+    return hasattr(series, "cat") and hasattr(series.cat, "categories")
 
 
 def labels(series) -> np.ndarray | None:
-    """Labels of a categorical series in the order of its codes; None for other dtypes."""
-    if hasattr(series, "cat") and hasattr(series.cat, "categories"):
+    """Labels of a categorical series in the order of its codes; None for other dtypes.
+
+    A polars ``Categorical`` has no list of labels of its own, but shares one with the whole
+    process: those are the labels that occur, sorted.
+    """
+    if not is_categorical(series):
+        return None
+    if not _is_polars(series):
         return np.asarray(series.cat.categories)
-    if _is_polars_categorical(series):
-        return series.cat.get_categories().to_numpy()
-    return None
-
-
-def _is_polars_categorical(series) -> bool:
-    polars = sys.modules.get("polars")
-    return (
-        polars is not None
-        and isinstance(series, polars.Series)
-        and series.dtype
-        in (
-            polars.Categorical,
-            polars.Enum,
-        )
-    )
+    return np.array(_polars_labels(series), dtype=object)
 
 
 def values(series) -> np.ndarray:
     """Values as an object array, missing ones as None or NaN."""
-    if hasattr(series, "to_list"):
-        return np.array(series.to_list(), dtype=object)
-    return np.asarray(series, dtype=object)
+    array = np.empty(len(series), dtype=object)
+    array[:] = series.to_list()
+    return array
+
+
+def codes(series) -> tuple[np.ndarray, list]:
+    """The series as codes and the labels that they stand for.
+
+    Parameters
+    ----------
+    series : series of any dtype
+
+    Returns
+    -------
+    codes : ndarray of shape (n_rows,), int
+        -1 for missing values.
+    labels : list
+        Of a categorical series all of :func:`labels`, otherwise the values that occur.
+    """
+    if _is_polars(series):
+        return _polars_codes(series)
+    if is_categorical(series):
+        return series.cat.codes.to_numpy(), list(series.cat.categories)
+    found, distinct = series.factorize()
+    return found, list(distinct)
 
 
 def is_numeric(series) -> bool:
-    """Whether the series holds numbers or booleans (nullable dtypes included)."""
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(series, polars.Series):
+    """Whether the dtype is one of numbers or booleans (nullable dtypes included)."""
+    if _is_polars(series):
+        import polars
+
         return series.dtype.is_numeric() or series.dtype == polars.Boolean
-    return series.dtype.kind in "biuf" if hasattr(series.dtype, "kind") else False
+    return getattr(series.dtype, "kind", "O") in "biuf"
+
+
+def holds_numbers(series) -> bool:
+    """Whether the series is numeric, or one of objects that are numbers all the same."""
+    if is_numeric(series):
+        return True
+    if series.dtype != object:
+        return False
+    try:
+        to_float(series)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def to_float(series) -> np.ndarray:
     """Numeric series as a float array (float32 stays float32), NaN for missing."""
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(series, polars.Series):
+    if _is_polars(series):
+        import polars
+
         dtype = polars.Float32 if series.dtype == polars.Float32 else polars.Float64
         return series.cast(dtype).fill_null(float("nan")).to_numpy()
     dtype = np.float32 if str(series.dtype).lower().startswith("float32") else np.float64
+    if isinstance(series.dtype, np.dtype) and series.dtype != object:
+        return np.asarray(series, dtype=dtype)
     return series.to_numpy(dtype=dtype, na_value=np.nan)
+
+
+def _polars_labels(series) -> list:
+    import polars
+
+    if series.dtype == polars.Enum:
+        return series.dtype.categories.to_list()
+    if series.dtype == polars.Categorical:
+        # Its own order is that of the process-wide codes.
+        return sorted(series.drop_nulls().unique().to_list())
+    return series.drop_nulls().unique().to_list()
+
+
+def _polars_codes(series) -> tuple[np.ndarray, list]:
+    import polars
+
+    if series.dtype == polars.String:
+        series = series.cast(polars.Categorical)
+    known = _polars_labels(series)
+    if series.dtype == polars.Enum:
+        return series.to_physical().cast(polars.Int64).fill_null(-1).to_numpy(), known
+    if series.dtype == polars.Categorical:
+        physical = polars.Series(known, dtype=series.dtype).to_physical().to_numpy()
+        given = series.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+        return _places(given, physical), known
+    return _factorize_list(series.to_list())
+
+
+def _places(given: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Where each number stands among the known ones; -1 for -1."""
+    order = np.argsort(known)
+    rank = np.searchsorted(known[order], given)
+    return np.append(order, -1)[np.where(given < 0, len(order), rank)]
+
+
+def _factorize_list(items: list) -> tuple[np.ndarray, list]:
+    place: dict = {}
+    found = [-1 if v is None else place.setdefault(v, len(place)) for v in items]
+    return np.array(found, dtype=np.int64), list(place)

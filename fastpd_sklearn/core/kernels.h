@@ -1,0 +1,115 @@
+/* The inner loops over a block of rows. Each is simple enough for the compiler to vectorise;
+ * where the platform has ifunc, every loop is built for several instruction sets and the best
+ * one is chosen at load time. All of them are exact, so the choice never changes a bit. */
+#ifndef FASTPD_KERNELS_H
+#define FASTPD_KERNELS_H
+
+#include <math.h>
+#include <stdint.h>
+
+#ifdef FASTPD_TARGET_CLONES
+#define CLONES __attribute__((unused, target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#elif defined(__GNUC__)
+#define CLONES __attribute__((unused))
+#else
+#define CLONES
+#endif
+
+/* rank[r] = number of edges below x[r] (or not above it, where STRICT). */
+#define DEFINE_RANK(NAME, TYPE, BELOW)                                                     \
+    CLONES static void NAME##_scan(const TYPE *x, int64_t m, const TYPE *edge,             \
+                                   int64_t n_edges, uint32_t *rank)                        \
+    {                                                                                      \
+        for (int64_t r = 0; r < m; r++)                                                    \
+            rank[r] = 0;                                                                   \
+        for (int64_t e = 0; e < n_edges; e++) {                                            \
+            const TYPE t = edge[e];                                                        \
+            for (int64_t r = 0; r < m; r++)                                                \
+                rank[r] += (t BELOW x[r]);                                                 \
+        }                                                                                  \
+    }                                                                                      \
+    CLONES static void NAME##_bisect(const TYPE *x, int64_t m, const TYPE *edge,           \
+                                     int64_t n_edges, uint32_t *rank)                      \
+    {                                                                                      \
+        for (int64_t r = 0; r < m; r++)                                                    \
+            rank[r] = 0;                                                                   \
+        /* invariant: the rank lies in [rank[r], rank[r] + left] */                        \
+        int32_t left = (int32_t)n_edges;                                                   \
+        while (left > 0) {                                                                 \
+            const int32_t half = (left + 1) / 2;                                           \
+            for (int64_t r = 0; r < m; r++) {                                              \
+                const int32_t here = (int32_t)rank[r];                                     \
+                rank[r] = (uint32_t)(here + ((edge[here + half - 1] BELOW x[r]) ? half : 0)); \
+            }                                                                              \
+            left -= half;                                                                  \
+        }                                                                                  \
+    }                                                                                      \
+    static inline void NAME(const TYPE *x, int64_t m, const TYPE *edge, int64_t n_edges,   \
+                            uint32_t *rank)                                                \
+    {                                                                                      \
+        if (n_edges <= 48)                                                                 \
+            NAME##_scan(x, m, edge, n_edges, rank);                                        \
+        else                                                                               \
+            NAME##_bisect(x, m, edge, n_edges, rank);                                      \
+    }
+
+DEFINE_RANK(rank_float, float, <)
+DEFINE_RANK(rank_float_strict, float, <=)
+DEFINE_RANK(rank_double, double, <)
+DEFINE_RANK(rank_double_strict, double, <=)
+
+/* Write ranks as codes, the largest code where x is NaN. */
+#define DEFINE_STORE(NAME, TYPE, CODE)                                                     \
+    CLONES static void NAME(const TYPE *x, const uint32_t *rank, int64_t m, CODE *code)    \
+    {                                                                                      \
+        for (int64_t r = 0; r < m; r++)                                                    \
+            code[r] = (x[r] == x[r]) ? (CODE)rank[r] : (CODE)-1;                           \
+    }
+
+DEFINE_STORE(store_float_8, float, uint8_t)
+DEFINE_STORE(store_float_16, float, uint16_t)
+DEFINE_STORE(store_float_32, float, uint32_t)
+DEFINE_STORE(store_double_8, double, uint8_t)
+DEFINE_STORE(store_double_16, double, uint16_t)
+DEFINE_STORE(store_double_32, double, uint32_t)
+
+/* left[r] = 1 where the code lies in the cyclic interval [low, low + span]. */
+#define DEFINE_INTERVAL(NAME, CODE)                                                        \
+    CLONES static void NAME(const CODE *code, int64_t m, CODE low, CODE span, uint8_t *left) \
+    {                                                                                      \
+        for (int64_t r = 0; r < m; r++)                                                    \
+            left[r] = (CODE)(code[r] - low) <= span;                                       \
+    }
+
+DEFINE_INTERVAL(in_interval_8, uint8_t)
+DEFINE_INTERVAL(in_interval_16, uint16_t)
+DEFINE_INTERVAL(in_interval_32, uint32_t)
+
+/* met[r] &= (left[r] == wanted) */
+CLONES static void and_equal(uint8_t *met, const uint8_t *left, uint8_t wanted, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        met[r] &= (left[r] == wanted);
+}
+
+/* pattern[r] |= bit[r] << shift */
+CLONES static void or_bit_16(uint16_t *pattern, const uint8_t *bit, int shift, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        pattern[r] |= (uint16_t)((uint16_t)bit[r] << shift);
+}
+
+CLONES static void or_bit_64(uint64_t *pattern, const uint8_t *bit, int shift, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        pattern[r] |= (uint64_t)bit[r] << shift;
+}
+
+/* out[r] += table[index[r]] */
+CLONES static void gather_add(double *out, const double *table, const uint16_t *index, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        out[r] += table[index[r]];
+}
+
+#endif

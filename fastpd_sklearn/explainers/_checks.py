@@ -1,0 +1,139 @@
+"""Checks of what users pass in, each with an error that says what to do."""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from fastpd_sklearn.forest import _frames
+
+
+def check_choice(name: str, value, choices) -> None:
+    """Refuse a parameter that is none of some strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is none of {', '.join(repr(c) for c in choices)}")
+
+
+def check_max_order(max_order) -> None:
+    """Refuse a ``max_order`` that is not "auto", None or a positive int."""
+    if max_order is None or (isinstance(max_order, str) and max_order == "auto"):
+        return
+    if isinstance(max_order, bool) or not isinstance(max_order, Integral):
+        raise TypeError(f"max_order={max_order!r} should be 'auto', a positive int or None")
+    if max_order < 1:
+        raise ValueError(f"max_order={max_order}: should be at least 1, or None for no limit")
+
+
+def check_n_jobs(n_jobs) -> None:
+    """Refuse an ``n_jobs`` that is not None or an int other than 0."""
+    if n_jobs is None:
+        return
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
+        raise TypeError(f"n_jobs={n_jobs!r} should be an int or None")
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 means no thread at all; take None, or -1 for all of them")
+
+
+def check_rows(X):
+    """``X`` as a matrix or a data frame.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    array, sparse matrix or data frame
+        Data frames as they are; the values are for the model to check.
+
+    Raises
+    ------
+    ValueError
+        If it has no rows, no columns, or other than two dimensions.
+    """
+    if _frames.is_frame(X):
+        if X.shape[0] == 0 or X.shape[1] == 0:
+            raise ValueError(f"X is empty: a data frame of shape {X.shape}; give at least one row")
+        return X
+    if sparse.issparse(X) and X.format not in ("csr", "csc"):
+        X = X.tocsr()
+    return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False, input_name="X")
+
+
+def check_weights(sample_weight, n_rows: int) -> np.ndarray | None:
+    """Weights of rows as float64.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_rows,), float or None
+    n_rows : int
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), float64, or None
+
+    Raises
+    ------
+    ValueError
+        For another shape, for weights that are negative or not finite, or all zero.
+    """
+    if sample_weight is None:
+        return None
+    weights = check_array(
+        np.full(n_rows, sample_weight) if np.isscalar(sample_weight) else sample_weight,
+        ensure_2d=False,
+        allow_nd=True,
+        dtype=np.float64,
+        input_name="sample_weight",
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}: one weight a row"
+        )
+    if np.any(weights < 0):
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight`: the smallest is {weights.min()}"
+        )
+    if not np.any(weights):
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: all rows of "
+            "sample_weight are 0"
+        )
+    return weights
+
+
+def check_memory(n_bytes: int, what: str, remedy: str) -> None:
+    """Refuse work whose result does not fit into the memory at hand.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Size of the result.
+    what, remedy : str
+        For the message.
+
+    Raises
+    ------
+    MemoryError
+    """
+    free = available_memory()
+    if free is not None and n_bytes > free:
+        raise MemoryError(
+            f"{what} takes {n_bytes / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free; {remedy}"
+        )
+
+
+def available_memory() -> int | None:
+    """Bytes that can be had without swapping, where the system says."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None

@@ -1,0 +1,130 @@
+"""Points at which to show partial dependence, and rows that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from fastpd_sklearn.explainers import _rows
+from fastpd_sklearn.forest import _frames
+
+GRID_RESOLUTION = 100
+SAMPLE_SIZE = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """What an explainer keeps of its background to make rows of its own.
+
+    Parameters
+    ----------
+    row : array, sparse matrix or data frame of shape (1, n_columns)
+        A row of the background; it carries names and dtypes.
+    points : tuple of ndarray, or None
+        For every column its distinct values, or quantiles where they are more than
+        ``GRID_RESOLUTION``; all categories for a column of labels. None without a background.
+    labelled : tuple of bool
+        Whether each column holds labels rather than numbers.
+    """
+
+    row: object
+    points: tuple[np.ndarray, ...] | None
+    labelled: tuple[bool, ...]
+
+    def as_points(self, column: int, values) -> np.ndarray:
+        """Points that a user gave for a column, as an array of one dimension."""
+        dtype = object if self.labelled[column] else np.float64
+        try:
+            points = np.asarray(values, dtype=dtype)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"grid: column {column} takes numbers, got {values!r}") from error
+        if points.ndim != 1 or not len(points):
+            raise ValueError(
+                f"grid: expected the points of a feature as a non-empty array of shape "
+                f"(n_points,), got shape {points.shape}"
+            )
+        return points
+
+    def rows(self, values: dict[int, np.ndarray]):
+        """Copies of the row in which some columns take the given values.
+
+        Parameters
+        ----------
+        values : dict of int to ndarray of shape (n_rows,)
+
+        Returns
+        -------
+        The same type as ``row``, of shape (n_rows, n_columns)
+        """
+        n_rows = len(next(iter(values.values())))
+        return _rows.with_values(_rows.take(self.row, np.zeros(n_rows, dtype=np.intp)), values)
+
+
+def make_template(X) -> Template:
+    """The template of a background.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        Quantiles are those of at most ``SAMPLE_SIZE`` evenly spaced rows.
+
+    Returns
+    -------
+    Template
+    """
+    n_rows, n_columns = X.shape
+    chosen = np.linspace(0, n_rows - 1, min(n_rows, SAMPLE_SIZE)).astype(np.intp)
+    sample = _rows.take(X, chosen)
+    sample = sample.tocsc() if sparse.issparse(sample) else sample
+    points, labelled = zip(*(_column_points(sample, j) for j in range(n_columns)), strict=True)
+    row = _rows.take(X, np.zeros(1, dtype=np.intp))
+    if not sparse.issparse(row) and not _frames.is_frame(row) and not any(labelled):
+        row = row.astype(np.float64)
+    return Template(row, points, labelled)
+
+
+def bare_template(n_columns: int) -> Template:
+    """The template of an explainer that has seen no background: a row of zeros."""
+    return Template(np.zeros((1, n_columns)), None, (False,) * n_columns)
+
+
+def _column_points(X, j: int) -> tuple[np.ndarray, bool]:
+    known = _frames.labels(_frames.column(X, j)) if _frames.is_frame(X) else None
+    values = _rows.column_array(X, j)
+    if values.dtype == object and known is None:
+        values = _numbers_if_any(values)
+    if known is None and values.dtype.kind in "biuf":
+        return _quantiles(values), False
+    missing = [v is None or v != v for v in values.tolist()]
+    if known is None:
+        present = {v for v, gone in zip(values.tolist(), missing, strict=True) if not gone}
+        known = sorted(present, key=lambda label: (type(label).__name__, label))
+    labels = [*np.asarray(known, dtype=object), *([np.nan] if any(missing) else [])]
+    return _object_array(labels), True
+
+
+def _numbers_if_any(values: np.ndarray) -> np.ndarray:
+    """Objects as floats if they are numbers or missing, without exception."""
+    present = [v for v in values.tolist() if v is not None]
+    if present and all(isinstance(v, int | float | np.number) for v in present):
+        return values.astype(np.float64)
+    return values
+
+
+def _object_array(items: list) -> np.ndarray:
+    out = np.empty(len(items), dtype=object)
+    out[:] = items
+    return out
+
+
+def _quantiles(values: np.ndarray) -> np.ndarray:
+    values = np.sort(values.astype(np.float64))
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return np.array([np.nan])
+    distinct = values[np.concatenate([[True], values[1:] != values[:-1]])]
+    if len(distinct) <= GRID_RESOLUTION:
+        return distinct
+    return np.unique(np.quantile(values, np.linspace(0, 1, GRID_RESOLUTION)))

@@ -1,0 +1,157 @@
+"""Telling models from data, fitted models from unfitted ones, and what they know of X."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fastpd_sklearn.forest import find_reader
+
+
+def is_model(obj) -> bool:
+    """Whether an argument is a model rather than rows of data.
+
+    Parameters
+    ----------
+    obj : object
+
+    Returns
+    -------
+    bool
+        True if its type has a callable ``predict``, or a registered reader takes it.
+    """
+    if isinstance(obj, type):
+        raise TypeError(f"expected a fitted model or data, got the class {obj.__name__}")
+    return callable(getattr(type(obj), "predict", None)) or find_reader(obj) is not None
+
+
+def unfreeze(model):
+    """The model within a ``FrozenEstimator``, else the model itself."""
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    return model
+
+
+def is_fitted(model) -> bool:
+    """Whether a model is fitted; one that cannot be fitted, such as a booster, always is."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    except TypeError:
+        return True
+    return True
+
+
+def check_fitted(model) -> None:
+    """Raise ``NotFittedError`` for a model that is not fitted."""
+    if not is_fitted(model):
+        raise NotFittedError(f"the model {model!r} is not fitted; fit it first")
+
+
+def columns_of(model) -> tuple[int | None, tuple[str, ...] | None]:
+    """What scikit-learn's attributes say of the columns that a model was fitted on.
+
+    Parameters
+    ----------
+    model : object
+
+    Returns
+    -------
+    n_columns : int or None
+        None where the model does not say.
+    names : tuple of str, or None
+    """
+    names = getattr(model, "feature_names_in_", None)
+    n_columns = getattr(model, "n_features_in_", None)
+    return n_columns, None if names is None else tuple(str(name) for name in names)
+
+
+def fit_model(estimator, X, y, sample_weight, explainer: str):
+    """The model to explain when an explainer is fitted on ``X, y``.
+
+    Parameters
+    ----------
+    estimator : object
+        The explainer's parameter.
+    X, y, sample_weight : object
+        As given to ``fit``.
+    explainer : str
+        Name of the explainer, for messages.
+
+    Returns
+    -------
+    model : object
+        A fitted clone; the estimator itself if it is frozen, cannot be fitted, or is fitted
+        and there is no ``y``.
+    """
+    if estimator is None:
+        raise ValueError(
+            f"estimator=None: pass a model to {explainer}(estimator=...), or explain a fitted "
+            "one by fit(model, background)"
+        )
+    if isinstance(estimator, FrozenEstimator) or not hasattr(type(estimator), "fit"):
+        check_fitted(estimator)
+        return unfreeze(estimator)
+    fitted = is_fitted(estimator)
+    if y is None and fitted:
+        return estimator
+    if y is None and needs_y(estimator):
+        raise NotFittedError(
+            f"This {explainer} estimator requires y to be passed, but the target y is None. "
+            f"estimator={estimator!r} is not fitted: pass y, or fit it and wrap it as "
+            "FrozenEstimator(model) or call fit(model, X)"
+        )
+    if fitted:
+        warnings.warn(
+            f"estimator={estimator!r} is already fitted, and {explainer} fits a clone of it on X "
+            "and y; to explain it as it is, wrap it as FrozenEstimator(model) or call "
+            "fit(model, X)",
+            UserWarning,
+            stacklevel=4,
+        )
+    return clone(estimator).fit(X, y, **_weight_argument(estimator, sample_weight))
+
+
+def _weight_argument(estimator, sample_weight) -> dict:
+    if sample_weight is None:
+        return {}
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(
+            f"sample_weight: the fit of {type(estimator).__name__} takes no weights; fit the model "
+            "first and call fit(model, background, sample_weight) to weigh the background alone"
+        )
+    return {"sample_weight": sample_weight}
+
+
+def needs_y(estimator) -> bool:
+    """Whether fitting an estimator takes a target."""
+    tags = tags_of(estimator)
+    return tags is None or tags.target_tags.required
+
+
+def tags_of(model):
+    """scikit-learn's tags of a model; None for one that has none."""
+    try:
+        return get_tags(model)
+    except (AttributeError, TypeError):
+        return None
+
+
+def kind_of(model) -> str | None:
+    """"classifier", "regressor", "outlier_detector" or None, as scikit-learn means them."""
+    tags = tags_of(model)
+    kind = getattr(model, "_estimator_type", None) if tags is None else tags.estimator_type
+    return None if kind is None else str(kind)
+
+
+def classes_of(model) -> np.ndarray | None:
+    """Class labels of a classifier with one target, else None."""
+    classes = getattr(model, "classes_", None)
+    return classes if isinstance(classes, np.ndarray) else None

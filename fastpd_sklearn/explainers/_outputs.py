@@ -1,0 +1,173 @@
+"""What each ``output`` shows, as sums of values that an engine computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+import numpy as np
+
+from fastpd_sklearn.explainers._protocol import Engine, Term
+
+DEFAULT_ORDER = {"pd": 1, "component": 2, "shap": 1, "shap_interaction": 2, "banzhaf": 1}
+"""Every ``output`` and the order that ``max_order="auto"`` means for it."""
+
+ADDITIVE = ("component", "shap", "shap_interaction")
+"""Outputs that add up to the response, with the intercept, if no term is left out."""
+
+_ONLY_ORDER = {
+    "shap": "SHAP values belong to single features; for pairs of them take "
+    "output='shap_interaction'",
+    "shap_interaction": "SHAP interaction values belong to features and pairs of them; for "
+    "larger sets take output='component' or 'banzhaf'",
+}
+
+
+def resolve_order(output: str, max_order) -> int | None:
+    """The largest number of players in a term; None for no limit.
+
+    Parameters
+    ----------
+    output : str
+    max_order : "auto", int or None
+
+    Returns
+    -------
+    int or None
+
+    Raises
+    ------
+    ValueError
+        If ``output`` has no terms of that size.
+    """
+    default = DEFAULT_ORDER[output]
+    if isinstance(max_order, str) and max_order == "auto":
+        return default
+    if output in _ONLY_ORDER and max_order != default:
+        raise ValueError(
+            f"max_order={max_order!r} does not go with output={output!r}: {_ONLY_ORDER[output]}"
+        )
+    return max_order
+
+
+def check_size(output: str, max_order, names: tuple[str, ...]) -> None:
+    """Refuse a term that the user named but ``output`` or ``max_order`` rules out.
+
+    Parameters
+    ----------
+    output : str
+    max_order : "auto", int or None
+    names : tuple of str
+        The term.
+    """
+    if output in _ONLY_ORDER and len(names) > DEFAULT_ORDER[output]:
+        raise ValueError(f"features: {names!r} with output={output!r}: {_ONLY_ORDER[output]}")
+    if max_order not in ("auto", None) and len(names) > max_order:
+        raise ValueError(
+            f"features: {names!r} has {len(names)} features, more than max_order={max_order}; "
+            "raise max_order or name a smaller set"
+        )
+
+
+def default_terms(engine: Engine, n_players: int, max_order: int | None) -> list[Term]:
+    """All single players, and the larger sets that can be other than zero."""
+    singles = [(k,) for k in range(n_players)]
+    return singles if max_order == 1 else singles + engine.common_terms(max_order)
+
+
+def closure(terms) -> list[Term]:
+    """All non-empty subsets of the terms, sorted by size, then players."""
+    parts = {part for term in terms for part in subsets(term)}
+    return sorted(parts, key=lambda part: (len(part), part))
+
+
+def subsets(term: Term):
+    """All non-empty subsets of a term."""
+    return chain.from_iterable(combinations(term, k) for k in range(1, len(term) + 1))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the columns of an output come from one call of ``Engine.index_values``.
+
+    Parameters
+    ----------
+    index : str
+        The index to ask for.
+    asked : list of tuple of int
+        The terms to ask for.
+    parts : list of list of (int, float), or None
+        For every column, the positions in ``asked`` to add up and their factors; None: the
+        values as they are.
+    adds_intercept : bool
+    """
+
+    index: str
+    asked: list[Term]
+    parts: list[list[tuple[int, float]]] | None = None
+    adds_intercept: bool = False
+
+    def combine(self, values: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        """Columns of the output.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, n_asked, n_outputs)
+        intercept : ndarray of shape (n_outputs,)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_terms, n_outputs)
+        """
+        if self.parts is None:
+            return values
+        start = intercept if self.adds_intercept else np.zeros_like(intercept)
+        out = np.empty((len(values), len(self.parts), len(intercept)))
+        for t, parts in enumerate(self.parts):
+            out[:, t] = start
+            for position, factor in parts:
+                out[:, t] += factor * values[:, position]
+        return out
+
+
+def make_recipe(output: str, terms: list[Term], engine: Engine) -> Recipe:
+    """The recipe for some terms of an output.
+
+    Parameters
+    ----------
+    output : str
+    terms : list of tuple of int
+    engine : Engine
+
+    Returns
+    -------
+    Recipe
+    """
+    if output == "pd":
+        asked = closure(terms)
+        place = {term: i for i, term in enumerate(asked)}
+        parts = [[(place[part], 1.0) for part in subsets(term)] for term in terms]
+        return Recipe("component", asked, parts, adds_intercept=True)
+    if output == "shap_interaction":
+        return _interaction_recipe(terms, engine)
+    return Recipe(output, terms)
+
+
+def _interaction_recipe(terms: list[Term], engine: Engine) -> Recipe:
+    """Halves of the pairs, and what the pairs leave of each player's SHAP value."""
+    common = engine.common_terms(2)
+    singles = {term[0] for term in terms if len(term) == 1}
+    needed = {pair for pair in common if singles.intersection(pair)}
+    asked = sorted(needed.union(terms), key=lambda term: (len(term), term))
+    place = {term: i for i, term in enumerate(asked)}
+    pairs_of: dict[int, list[Term]] = {k: [] for k in singles}
+    for pair in sorted(needed):
+        for k in singles.intersection(pair):
+            pairs_of[k].append(pair)
+    parts = [
+        [(place[term], 0.5)]
+        if len(term) == 2
+        else [(place[term], 1.0), *((place[pair], -0.5) for pair in pairs_of[term[0]])]
+        for term in terms
+    ]
+    return Recipe("shap", asked, parts)

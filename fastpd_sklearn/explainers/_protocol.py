@@ -1,0 +1,92 @@
+"""What an explainer asks of the thing that computes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+Term = tuple[int, ...]
+"""A set of players, ascending."""
+
+
+class Engine(Protocol):
+    """A game for every row of ``X``, and its values.
+
+    The *players* are the features, or groups of them; ``v_S(x)`` is the mean response over
+    the background with the columns of the players in ``S`` set to those of the row ``x``.
+
+    Attributes
+    ----------
+    n_outputs : int
+    intercept : ndarray of shape (n_outputs,)
+        ``v`` of the empty set: the weighted mean response over the background.
+    strict, single : bool
+        Whether a value that equals a split point goes *above* it, and whether values are
+        rounded to float32 before they are compared (engines with split points).
+    allow_nan : bool
+        Whether missing values may be explained (engines with split points).
+    """
+
+    n_outputs: int
+    intercept: np.ndarray
+    strict: bool
+    single: bool
+    allow_nan: bool
+
+    def update(self, X, sample_weight: np.ndarray | None) -> None:
+        """Add rows to the background.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            Checked for its width and names.
+        sample_weight : ndarray of shape (n_rows,), float64, or None
+        """
+
+    def common_terms(self, max_order: int | None) -> list[Term]:
+        """Sets of at least two players whose component can be other than zero.
+
+        Parameters
+        ----------
+        max_order : int or None
+            Largest size; None: any. With a set, each of its subsets is listed.
+
+        Returns
+        -------
+        list of tuple of int
+            Sorted by size, then players.
+        """
+
+    def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
+        """Values of one index of the game.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        index : {"component", "shap", "banzhaf"}
+            The Möbius transform ``m_S`` of ``v``; the Shapley (interaction) index of
+            Grabisch and Roubens, not halved; the Banzhaf (interaction) index.
+        terms : list of tuple of int
+            Any sets of at least one player.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_terms, n_outputs), float64
+        """
+
+    def predict(self, X) -> np.ndarray:
+        """The response that the game is about, of shape (n_rows, n_outputs), float64."""
+
+    def split_points(self, column: int) -> np.ndarray | None:
+        """Thresholds at which the response may jump, ascending.
+
+        Parameters
+        ----------
+        column : int
+
+        Returns
+        -------
+        ndarray of shape (n_points,), float64, or None
+            None where the response is no step function of the column's ordered values.
+        """

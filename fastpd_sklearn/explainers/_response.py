@@ -1,0 +1,227 @@
+"""Which response of a model is explained, and which of its outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from fastpd_sklearn.explainers._models import classes_of, kind_of, tags_of
+from fastpd_sklearn.forest import Head, find_reader
+
+RESPONSE_METHODS = ("auto", "raw", "predict", "predict_proba", "decision_function")
+
+
+def check_additive(response_method: str, head: Head) -> None:
+    """Refuse a response that the trees of a model do not add up to.
+
+    Parameters
+    ----------
+    response_method : str
+        One of ``RESPONSE_METHODS``.
+    head : Head
+
+    Raises
+    ------
+    ValueError
+        If its values are not the sum of the trees.
+    """
+    if response_method != "auto" and response_method not in head.additive:
+        possible = " or ".join(repr(name) for name in head.additive)
+        raise ValueError(
+            f"response_method={response_method!r}: the trees of this model do not add up to it, "
+            f"they add up to {possible}; take one of these (or 'auto'), or explain the response "
+            "by prediction with VanillaPDExplainer"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Which outputs are shown, and how.
+
+    Parameters
+    ----------
+    outputs : ndarray of int
+        The outputs of the engine.
+    names : tuple of str
+        One an output.
+    sign, offset : float
+        What is shown is ``offset + sign * response``: 1 and 0 but for the complement of a
+        binary classifier.
+    """
+
+    outputs: np.ndarray
+    names: tuple[str, ...]
+    sign: float = 1.0
+    offset: float = 0.0
+
+    def values(self, values: np.ndarray) -> np.ndarray:
+        """Differences of responses, outputs last, as they are shown."""
+        if self.sign == 1.0 and values.shape[-1] == len(self.outputs):
+            return values
+        return self.sign * values[..., self.outputs]
+
+    def response(self, response: np.ndarray) -> np.ndarray:
+        """Responses, outputs last, as they are shown."""
+        return self.offset + self.sign * response[..., self.outputs]
+
+
+def select_outputs(target, head: Head, n_outputs: int) -> Selection:
+    """The outputs that ``target`` means.
+
+    Parameters
+    ----------
+    target : object
+        A class label where the model has classes, else the number or name of an output; None
+        for all.
+    head : Head
+    n_outputs : int
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    ValueError
+        If there is no such class or output.
+    """
+    names = head.names(n_outputs)
+    if target is None:
+        return Selection(np.arange(n_outputs), names)
+    if head.classes is not None:
+        return _select_class(target, head, names)
+    if isinstance(target, str) and target in names:
+        target = names.index(target)
+    is_number = isinstance(target, Integral) and not isinstance(target, bool)
+    if not is_number or not 0 <= target < n_outputs:
+        raise ValueError(
+            f"target={target!r} is none of the model's outputs; they are numbered from 0 to "
+            f"{n_outputs - 1}"
+        )
+    return Selection(np.array([target]), (names[target],))
+
+
+def _select_class(target, head: Head, names) -> Selection:
+    labels = head.classes.tolist()
+    if target not in labels:
+        raise ValueError(f"target={target!r} is none of the model's classes, which are {labels}")
+    k = labels.index(target)
+    if len(names) == len(labels):
+        return Selection(np.array([k]), (names[k],))
+    complement = k == 0
+    return Selection(
+        np.zeros(1, dtype=np.intp),
+        (str(labels[k]),),
+        sign=-1.0 if complement else 1.0,
+        offset=1.0 if complement and "predict_proba" in head.additive else 0.0,
+    )
+
+
+class Response:
+    """A response of any model, by calling it.
+
+    Parameters
+    ----------
+    model : object
+        Fitted.
+    response_method : str
+        One of ``RESPONSE_METHODS``. "auto" is the raw prediction of a tree ensemble that a
+        reader takes, and for other models what scikit-learn's inspection takes: the first of
+        ``predict_proba`` and ``decision_function`` for classifiers, else ``predict``.
+
+    Attributes
+    ----------
+    head : Head
+    """
+
+    def __init__(self, model, response_method: str) -> None:
+        self._model = model
+        self._reader = None
+        if response_method in ("auto", "raw"):
+            self._reader = find_reader(model)
+        if self._reader is not None:
+            self._method = "raw"
+            self.head = _read_head(self._reader, model)
+        else:
+            self._method = _choose_method(model, response_method)
+            classes = classes_of(model) if self._method != "predict" else None
+            self.head = Head(additive=(self._method, "raw"), classes=classes)
+
+    def __call__(self, X) -> np.ndarray:
+        """Respond.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs), float64
+            A binary classifier has one output, that of ``classes_[1]``.
+        """
+        if self._reader is not None:
+            return np.asarray(self._reader.predict_raw(self._model, X), dtype=np.float64)
+        answer = getattr(self._model, self._method)(X)
+        if isinstance(answer, list):
+            raise ValueError(
+                f"{self._method} of {type(self._model).__name__} gives a list, one array a target; "
+                "explain a model of one target, or another response_method"
+            )
+        answer = np.asarray(answer, dtype=np.float64)
+        answer = answer.reshape(len(answer), -1)
+        is_binary = self._method == "predict_proba" and answer.shape[1] == 2
+        return answer[:, 1:] if is_binary else answer
+
+
+def _read_head(reader, model) -> Head:
+    try:
+        return reader.read(model).head
+    except ValueError as error:
+        if isinstance(error, AttributeError):  # NotFittedError is both
+            raise
+        raise ValueError(
+            f"{error}; to explain the model by prediction nevertheless, say which response: "
+            "response_method='predict', 'predict_proba' or 'decision_function'"
+        ) from error
+
+
+def _choose_method(model, response_method: str) -> str:
+    kind, name = kind_of(model), type(model).__name__
+    has = [m for m in ("predict_proba", "decision_function") if hasattr(model, m)]
+    if response_method == "raw":
+        raise ValueError(
+            f"response_method='raw' is the sum of the trees of an ensemble, and {name} is not one "
+            "that can be read; take 'auto' or one of "
+            f"{', '.join(repr(m) for m in [*has, 'predict'])}"
+        )
+    if response_method == "auto":
+        if kind == "regressor" or (kind != "classifier" and not has):
+            return "predict"
+        if not has:
+            raise ValueError(
+                f"{name} has neither predict_proba nor decision_function, and class labels "
+                "cannot be averaged; explain a classifier that has one of them"
+            )
+        return has[0]
+    if response_method == "predict" and kind == "classifier":
+        raise ValueError(
+            "response_method='predict': class labels cannot be averaged; take "
+            f"{' or '.join(repr(m) for m in has) or 'another model'}"
+        )
+    if not hasattr(model, response_method):
+        raise ValueError(
+            f"response_method={response_method!r}: {name} has no such method; it has "
+            f"{', '.join(repr(m) for m in ['auto', *has])}"
+        )
+    return response_method
+
+
+def input_tags_of(model) -> dict[str, bool]:
+    """Which kinds of input a model takes, as far as it says."""
+    tags = tags_of(model)
+    if tags is None:
+        return {"allow_nan": True, "sparse": True, "categorical": False}
+    kinds = ("allow_nan", "sparse", "categorical")
+    return {kind: getattr(tags.input_tags, kind) for kind in kinds}

@@ -1,0 +1,92 @@
+"""Reader of scikit-learn's tree ensembles."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from fastpd_sklearn.forest import _sklearn_averaging, _sklearn_boosting
+from fastpd_sklearn.forest._registry import Reading
+
+_FAMILIES = {
+    **_sklearn_averaging.FAMILIES,
+    **_sklearn_boosting.FAMILIES,
+}
+
+
+class SklearnReader:
+    """Reads scikit-learn's trees, forests and boosted trees.
+
+    The raw outputs are, for
+
+    * regressors: the prediction, one output a target (for a Poisson or gamma loss its
+      logarithm, on which the trees add up);
+    * trees and forests that classify: the probability of each class, with two classes of
+      the second alone; several targets one after the other;
+    * boosted classifiers: the decision function;
+    * ``IsolationForest``: the mean over the trees of the row's path length, the expected
+      depth of the leaf's own rows included. ``score_samples`` is
+      ``-2 ** (-length / c(max_samples_))`` of it, see :func:`average_path_length`.
+    """
+
+    name = "scikit-learn"
+    supported = ", ".join(cls.__name__ for cls in _FAMILIES)
+    tolerance = 1e-10
+
+    def accepts(self, model) -> bool:
+        """Whether the model's class is a supported one or derives from one.
+
+        Parameters
+        ----------
+        model : object
+
+        Returns
+        -------
+        bool
+        """
+        return isinstance(model, tuple(_FAMILIES))
+
+    def read(self, model) -> Reading:
+        """Read a fitted model.
+
+        Parameters
+        ----------
+        model : estimator
+            One that :meth:`accepts`.
+
+        Returns
+        -------
+        Reading
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If a ``GradientBoosting`` model starts from an ``init`` that is not constant, or
+            if the trees have a format that is not known.
+        """
+        check_is_fitted(model)
+        return _family(model).read(model)
+
+    def predict_raw(self, model, X) -> np.ndarray:
+        """scikit-learn's own raw prediction.
+
+        Parameters
+        ----------
+        model : estimator
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs), float64
+        """
+        raw = np.asarray(_family(model).predict_raw(model, X), dtype=np.float64)
+        return raw.reshape(len(raw), -1)
+
+
+def _family(model):
+    return next(family for cls, family in _FAMILIES.items() if isinstance(model, cls))
+
+
+reader = SklearnReader()
