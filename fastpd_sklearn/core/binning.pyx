@@ -155,7 +155,7 @@ category
                 codes[:np.searchsorted(self.slot_edges(s), threshold[node]) + 1] = 1
                 first, last = np.searchsorted(self.slot_edges(s), _zone_edges(zero, self.strict))
                 codes[first + 1:last + 1] = missing_left[node]
-            codes[-1] = missing_left[node]
+            codes[self.n_codes[s]] = missing_left[node]
             table[node], span[node] = start, len(codes) - 1
             tables.append(codes)
             start += len(codes)
@@ -175,12 +175,13 @@ category
         """
         padded = -(-self.width.astype(np.int64) * n_rows // 8) * 8  # wide codes need aligned starts
         offset = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
-        data = np.empty(offset[-1], np.uint8)
+        n_slots = len(self.width)
+        data = np.empty(offset[n_slots], np.uint8)
         columns = [
             data[offset[s]:offset[s] + n_rows * int(w)].view(f"u{w}")
             for s, w in enumerate(self.width)
         ]
-        return BinnedRows(data, offset[:-1], self.width, n_rows), columns
+        return BinnedRows(data, offset[:n_slots], self.width, n_rows), columns
 
     def bin_matrix(self, X, int n_threads):
         """Codes of a whole matrix.

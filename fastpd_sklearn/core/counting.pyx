@@ -116,8 +116,8 @@ cdef _count(
             for l in range(tree_leaf[t], tree_leaf[t + 1]):
                 start_array[l + 1] = found[t].leaf_count[l - tree_leaf[t]]
         np.cumsum(start_array, out=start_array)
-        mask_array = np.empty((start_array[-1], n_words), np.uint64)
-        weight_array = np.empty(start_array[-1], np.float64 if tally is double else np.int64)
+        mask_array = np.empty((start_array[n_leaves], n_words), np.uint64)
+        weight_array = np.empty(start_array[n_leaves], np.float64 if tally is double else np.int64)
         _collect[tally](found, tree_leaf, start_array, mask_array, weight_array)
     finally:
         for t in range(n_trees):

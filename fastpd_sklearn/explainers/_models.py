@@ -145,7 +145,7 @@ def tags_of(model):
 
 
 def kind_of(model) -> str | None:
-    """"classifier", "regressor", "outlier_detector" or None, as scikit-learn means them."""
+    """What scikit-learn calls a model: "classifier", "regressor", ...; None if it does not say."""
     tags = tags_of(model)
     kind = getattr(model, "_estimator_type", None) if tags is None else tags.estimator_type
     return None if kind is None else str(kind)

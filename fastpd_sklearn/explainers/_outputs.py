@@ -78,7 +78,12 @@ def default_terms(engine: Engine, n_players: int, max_order: int | None) -> list
 def closure(terms) -> list[Term]:
     """All non-empty subsets of the terms, sorted by size, then players."""
     parts = {part for term in terms for part in subsets(term)}
-    return sorted(parts, key=lambda part: (len(part), part))
+    return sorted(parts, key=by_size)
+
+
+def by_size(term: Term) -> tuple[int, Term]:
+    """Sorting key: small sets first, then by players."""
+    return len(term), term
 
 
 def subsets(term: Term):
@@ -158,7 +163,7 @@ def _interaction_recipe(terms: list[Term], engine: Engine) -> Recipe:
     common = engine.common_terms(2)
     singles = {term[0] for term in terms if len(term) == 1}
     needed = {pair for pair in common if singles.intersection(pair)}
-    asked = sorted(needed.union(terms), key=lambda term: (len(term), term))
+    asked = sorted(needed.union(terms), key=by_size)
     place = {term: i for i, term in enumerate(asked)}
     pairs_of: dict[int, list[Term]] = {k: [] for k in singles}
     for pair in sorted(needed):

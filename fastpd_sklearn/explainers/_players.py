@@ -50,9 +50,8 @@ class Players:
         ValueError, TypeError
             If there is none, or the column is only a part of a group.
         """
-        if isinstance(feature, str):
-            if self.names.count(feature) == 1:
-                return self.names.index(feature)
+        if isinstance(feature, str) and feature in self.names:
+            return self.names.index(feature)
         column = _find_column(feature, self.column_names, "features", self.names)
         for player, columns in enumerate(self.columns):
             if len(columns) == 1 and columns[0] == column:
@@ -82,6 +81,14 @@ class Players:
         if len(set(term)) < len(term):
             raise ValueError(f"features: {tuple(feature)!r} names a feature twice")
         return term
+
+    def renamed(self, column_names) -> Players:
+        """The same players after their columns got other names; groups keep theirs."""
+        names = tuple(
+            column_names[columns[0]] if name == self.column_names[columns[0]] else name
+            for name, columns in zip(self.names, self.columns, strict=True)
+        )
+        return Players(names, self.columns, tuple(column_names))
 
     def name(self, term: Term) -> tuple[str, ...]:
         """Names of the players of a term."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from fastpd_sklearn.explainers._models import classes_of, kind_of, tags_of
 from fastpd_sklearn.forest import Head, find_reader
@@ -178,9 +179,9 @@ class Response:
 def _read_head(reader, model) -> Head:
     try:
         return reader.read(model).head
+    except NotFittedError:
+        raise
     except ValueError as error:
-        if isinstance(error, AttributeError):  # NotFittedError is both
-            raise
         raise ValueError(
             f"{error}; to explain the model by prediction nevertheless, say which response: "
             "response_method='predict', 'predict_proba' or 'decision_function'"

@@ -13,14 +13,14 @@ def is_pandas(X) -> bool:
     return pandas is not None and isinstance(X, pandas.DataFrame)
 
 
-def _is_polars(X) -> bool:
+def _is_polars(X, kind: str = "Series") -> bool:
     polars = sys.modules.get("polars")
-    return polars is not None and isinstance(X, (polars.DataFrame, polars.Series))
+    return polars is not None and isinstance(X, getattr(polars, kind))
 
 
 def is_frame(X) -> bool:
     """Whether ``X`` is a pandas or polars data frame (neither library is imported for it)."""
-    return is_pandas(X) or (_is_polars(X) and hasattr(X, "columns"))
+    return is_pandas(X) or _is_polars(X, "DataFrame")
 
 
 def column(X, j: int):
@@ -151,3 +151,70 @@ def _factorize_list(items: list) -> tuple[np.ndarray, list]:
     place: dict = {}
     found = [-1 if v is None else place.setdefault(v, len(place)) for v in items]
     return np.array(found, dtype=np.int64), list(place)
+
+
+def with_columns(X, columns):
+    """The frame with some columns replaced.
+
+    Parameters
+    ----------
+    X : data frame of shape (n_rows, n_columns)
+    columns : dict of int to series or ndarray of shape (n_rows,)
+        By the column's number.
+
+    Returns
+    -------
+    data frame
+        A new one of the same kind.
+    """
+    if not is_pandas(X):
+        import polars
+
+        return X.with_columns([polars.Series(X.columns[j], v) for j, v in columns.items()])
+    out = X.copy(deep=False)
+    for j, new in columns.items():
+        # The bare values: a series would be aligned by its index.
+        out.isetitem(j, getattr(new, "array", new))
+    return out
+
+
+def series_like(series, values: np.ndarray):
+    """A series of the same dtype, a categorical one with further categories where needed.
+
+    Parameters
+    ----------
+    series : series
+    values : ndarray of shape (n_rows,), object
+        Missing ones as None or NaN.
+
+    Returns
+    -------
+    series of the same library
+    """
+    if _is_polars(series):
+        return _polars_like(series, values)
+    import pandas
+
+    if not is_categorical(series):
+        return pandas.Series(values, dtype=np.float64 if is_numeric(series) else series.dtype)
+    known = series.cat.categories
+    further = [v for v in dict.fromkeys(values.tolist()) if not _is_missing(v) and v not in known]
+    dtype = pandas.CategoricalDtype([*known, *further], ordered=series.cat.ordered)
+    return pandas.Series(pandas.Categorical(values, dtype=dtype))
+
+
+def _polars_like(series, values: np.ndarray):
+    import polars
+
+    items = [None if _is_missing(v) else v for v in values.tolist()]
+    dtype = series.dtype
+    if dtype == polars.Enum:
+        known = dtype.categories.to_list()
+        dtype = polars.Enum(dict.fromkeys([*known, *(v for v in items if v is not None)]))
+    elif dtype.is_numeric():
+        dtype = polars.Float64
+    return polars.Series(series.name, items, dtype=dtype)
+
+
+def _is_missing(value) -> bool:
+    return value is None or bool(value != value)

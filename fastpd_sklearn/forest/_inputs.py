@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
@@ -21,9 +21,15 @@ class InputMap:
         Number of columns, the user's and the forest's alike.
     names : tuple of str, default=None
         Column names that the model was trained with, where it knows them.
+    blanks_replaced : bool, default=False
+        Whether the model's library has underscores in ``names`` for what were blanks.
     categories : mapping of int to ndarray, default={}
         For the columns that hold labels, the label of every code: label ``categories[j][c]``
         becomes the input ``c``.
+    categories_in_order : tuple of ndarray, default=None
+        Labels of the categorical columns of a pandas frame in their order, where that is how
+        the model's library finds them. They are then used for frames, not ``categories``; see
+        :meth:`settled`.
     unknown : float or None, default=-1.0
         What a label becomes that is not in ``categories`` (-1: a category that no node
         lists; NaN: missing; None: an error).
@@ -37,26 +43,80 @@ class InputMap:
     absent : float, default=0.0
         What an absent entry of a sparse matrix means to the model's library.
     missing : float or numpy.float32, default=NaN
-        A value that means missing, beside NaN; values are rounded to its precision before
-        they are compared with it.
+        A value that means missing, beside NaN; values, and the codes of a data frame's
+        categories, are rounded to its precision before they are compared with it.
     single_codes : frozenset of int, default=frozenset()
         Columns of category codes that are rounded to float32 and then down to an integer, so
         that -0.5 is in no list of categories.
+    array_dtype : dtype, default=numpy.float64
+        What the model's library rounds arrays to that are of neither float32 nor float64.
     allow_nan, allow_inf : bool, default=True
         Whether the model's library accepts such values.
     """
 
     n_columns: int
     names: tuple[str, ...] | None = None
+    blanks_replaced: bool = False
     categories: Mapping[int, np.ndarray] = field(default_factory=dict)
+    categories_in_order: tuple[np.ndarray, ...] | None = None
     unknown: float | None = -1.0
     codes_as_given: bool = True
     labels_as_codes: bool = True
     absent: float = 0.0
     missing: float = np.nan
     single_codes: frozenset[int] = frozenset()
+    array_dtype: type = np.float64
     allow_nan: bool = True
     allow_inf: bool = True
+
+    def has_names(self, names) -> bool:
+        """Whether columns of these names are those of the model, in its order.
+
+        Parameters
+        ----------
+        names : iterable of column names
+
+        Returns
+        -------
+        bool
+            True if the model knows no names.
+        """
+        given = tuple(str(name) for name in names)
+        if self.blanks_replaced:
+            given = tuple(name.replace(" ", "_") for name in given)
+        return self.names is None or given == self.names
+
+    def settled(self, X) -> InputMap:
+        """The same map with the columns of ``categories_in_order`` found in a frame.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            Only the dtypes of a pandas frame matter.
+
+        Returns
+        -------
+        InputMap
+            With the labels among ``categories``, by column; this very map if nothing is to
+            be found.
+
+        Raises
+        ------
+        ValueError
+            If the frame has more or fewer categorical columns.
+        """
+        lists = self.categories_in_order
+        if lists is None or not _frames.is_pandas(X):
+            return self
+        columns = [j for j in range(X.shape[1]) if _frames.is_categorical(_frames.column(X, j))]
+        if len(columns) != len(lists):
+            raise ValueError(
+                f"X has {len(columns)} categorical columns, {[X.columns[j] for j in columns]}, but "
+                f"the model was trained on a frame with {len(lists)}; give X the same dtypes"
+            )
+        return replace(
+            self, categories=dict(zip(columns, lists, strict=True)), categories_in_order=None
+        )
 
     def open(self, X) -> Inputs:
         """Read ``X``.
@@ -89,18 +149,23 @@ class Inputs:
     """
 
     def __init__(self, input_map: InputMap, X) -> None:
-        self._map = input_map
-        by_label = bool(input_map.categories) and not input_map.codes_as_given
-        self._X = sparse.csc_array(X) if sparse.issparse(X) else X
+        self._map = input_map = input_map.settled(X)
+        self._by_label = bool(input_map.categories) and not input_map.codes_as_given
         if _frames.is_frame(X):
             self._check_frame(X)
-        elif not sparse.issparse(X):
-            X = np.asarray(X)
-            # Labels that are no numbers are looked up before the other columns are cast.
-            self._X = X if by_label and X.dtype == object else _as_float(X)
+            self._X = X
+        elif sparse.issparse(X):
+            self._X = _without_duplicates(sparse.csc_array(X))
+        else:
+            self._X = self._open_array(np.asarray(X))
         self.n_rows = self._X.shape[0]
-        untouched = np.isnan(input_map.missing) and not by_label and not input_map.single_codes
-        self.matrix = self._X if isinstance(self._X, np.ndarray) and untouched else None
+        untouched = (
+            isinstance(self._X, np.ndarray)
+            and np.isnan(input_map.missing)
+            and not self._by_label
+            and not input_map.single_codes
+        )
+        self.matrix = self._X if untouched else None
 
     def column(self, j: int) -> np.ndarray:
         """Input ``j``.
@@ -113,29 +178,46 @@ class Inputs:
         -------
         ndarray of shape (n_rows,), float32 or float64
         """
-        known = self._map.categories.get(j)
         if _frames.is_frame(self._X):
             series = _frames.column(self._X, j)
-            if known is not None and not (self._map.codes_as_given and _frames.is_numeric(series)):
-                return self._encode(j, _frames.values(series), known)
-            given = _frames.labels(series)
-            if given is not None and not self._map.labels_as_codes:
-                return _frames.values(series).astype(np.float64)
-            if given is not None:
-                return self._encode(j, _frames.values(series), given)
+            if not self._is_plain(j, series):
+                return self._label_codes(j, series)
             values = _frames.to_float(series)
-        elif isinstance(self._X, np.ndarray):
-            values = self._X[:, j]
-            if known is not None and not self._map.codes_as_given:
-                return self._encode(j, values, known)
-            values = _as_float(values)
-        else:
+        elif sparse.issparse(self._X):
             values = self._dense_column(j)
+        elif self._by_label and j in self._map.categories:
+            return self._encode(j, *_factorize(self._X[:, j]))
+        elif self._X.dtype == object:
+            values = self._objects_as_float(j, self._X[:, j])
+        else:
+            values = self._X[:, j]
         if not np.isnan(self._map.missing):
             values = np.where(self._is_missing(values), values.dtype.type(np.nan), values)
         if j in self._map.single_codes:
             values = np.floor(_rounded(values, np.float32))
         return values
+
+    def labels(self, j: int) -> np.ndarray | None:
+        """Labels that column ``j`` is looked up among.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        ndarray or None
+            None where the column holds numbers, be they codes.
+        """
+        known = self._map.categories.get(j)
+        if not _frames.is_frame(self._X):
+            return known if self._by_label and not sparse.issparse(self._X) else None
+        series = _frames.column(self._X, j)
+        if self._is_plain(j, series):
+            return None
+        return (
+            known if known is not None or not self._map.labels_as_codes else _frames.labels(series)
+        )
 
     def to_array(self) -> np.ndarray:
         """All inputs.
@@ -144,12 +226,45 @@ class Inputs:
         -------
         ndarray of shape (n_rows, n_columns), float64
         """
-        columns = [self.column(j).astype(np.float64) for j in range(self._map.n_columns)]
-        return np.column_stack(columns) if columns else np.empty((self.n_rows, 0))
+        array = np.empty((self.n_rows, self._map.n_columns))
+        for j in range(self._map.n_columns):
+            array[:, j] = self.column(j)
+        return array
+
+    # -- arrays ----------------------------------------------------------------------------
+
+    def _open_array(self, X: np.ndarray) -> np.ndarray:
+        if X.dtype.kind not in "biufO":
+            raise ValueError(
+                f"X has dtype {X.dtype}, which is not numeric; convert it to numbers, or explain "
+                "the whole pipeline that does"
+            )
+        if X.dtype != object:
+            return self._as_float(X)
+        if self._by_label:  # labels need not be numbers
+            return X
+        return np.column_stack([self._objects_as_float(j, x) for j, x in enumerate(X.T)])
+
+    def _as_float(self, X: np.ndarray) -> np.ndarray:
+        if X.dtype in (np.float32, np.float64) and X.dtype.isnative:
+            return X
+        return _rounded(X, np.float32 if X.dtype == np.float16 else self._map.array_dtype)
+
+    def _objects_as_float(self, j: int, values: np.ndarray) -> np.ndarray:
+        try:
+            return values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"column {self._column_name(j)!r} of X has dtype object and holds what is no "
+                f"number ({error}); encode it, or explain the whole pipeline that does"
+            ) from error
+
+    def _column_name(self, j: int):
+        return j if self._map.names is None else self._map.names[j]
 
     def _dense_column(self, j: int) -> np.ndarray:
         part = slice(self._X.indptr[j], self._X.indptr[j + 1])
-        stored = _as_float(self._X.data[part])
+        stored = self._as_float(self._X.data[part])
         values = np.full(self._X.shape[0], self._map.absent, dtype=stored.dtype)
         values[self._X.indices[part]] = stored
         return values
@@ -157,38 +272,69 @@ class Inputs:
     def _is_missing(self, values: np.ndarray) -> np.ndarray:
         return _rounded(values, np.asarray(self._map.missing).dtype) == self._map.missing
 
-    def _encode(self, j: int, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-        refuse = self._map.unknown is None
-        codes = _encode(values, known, -1.0 if refuse else self._map.unknown)
-        unseen = np.flatnonzero(codes == -1.0) if refuse else ()
-        if len(unseen):
-            name = j if self._map.names is None else self._map.names[j]
-            raise ValueError(
-                f"column {name!r} of X has the category {values[unseen[0]]!r}, which the model "
-                "was not trained with and its library does not accept; leave such rows out, or "
-                "make the value missing"
-            )
-        return codes
+    # -- frames ----------------------------------------------------------------------------
 
     def _check_frame(self, X) -> None:
         for j, name in enumerate(X.columns):
             series = _frames.column(X, j)
-            if (
-                j not in self._map.categories
-                and _frames.labels(series) is None
-                and not _frames.is_numeric(series)
-            ):
+            if j not in self._map.categories and not self._is_readable(series):
                 raise ValueError(
                     f"column {name!r} of X has dtype {series.dtype}, which is not numeric, and "
                     "the model was not trained on it as a category; encode it, or explain the "
                     "whole pipeline that does"
                 )
 
+    def _is_readable(self, series) -> bool:
+        if not _frames.is_categorical(series):
+            return _frames.holds_numbers(series)
+        return self._map.labels_as_codes or _are_numbers(_frames.labels(series))
 
-def _as_float(array: np.ndarray) -> np.ndarray:
-    if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
-        return array
-    return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    def _is_plain(self, j: int, series) -> bool:
+        """Whether a column is used as the numbers that it holds."""
+        if j in self._map.categories:
+            return self._map.codes_as_given and _frames.is_numeric(series)
+        return not _frames.is_categorical(series)
+
+    def _label_codes(self, j: int, series) -> np.ndarray:
+        known = self._map.categories.get(j)
+        if known is None:
+            codes, labels = self._own_codes(series)
+            numbers = range(len(labels)) if self._map.labels_as_codes else labels
+            return np.array([*numbers, np.nan], dtype=np.float64)[codes]
+        if None in known.tolist():
+            # None is a label here, NaN is missing: tell them apart value by value.
+            return self._encode(j, *_factorize(_frames.values(series)))
+        return self._encode(j, *self._own_codes(series))
+
+    def _own_codes(self, series) -> tuple[np.ndarray, list]:
+        """The codes of a frame's column, of which ``missing`` may be one, and their labels."""
+        codes, labels = _frames.codes(series)
+        return np.where(self._is_missing(codes), -1, codes), labels
+
+    def _encode(self, j: int, codes: np.ndarray, labels: list) -> np.ndarray:
+        """Codes among ``labels``, -1 for missing, as codes among the known labels."""
+        known = {label: float(c) for c, label in enumerate(self._map.categories[j].tolist())}
+        unknown = [label not in known and not _is_missing(label) for label in labels]
+        if self._map.unknown is None and np.any(unknown):
+            self._refuse_unknown(j, [labels[c] for c in np.unique(codes) if c >= 0 and unknown[c]])
+        default = np.where(unknown, self._map.unknown, np.nan).tolist()
+        table = [known.get(label, d) for label, d in zip(labels, default, strict=True)]
+        return np.array([*table, np.nan], dtype=np.float64)[codes]
+
+    def _refuse_unknown(self, j: int, labels: list) -> None:
+        if labels:
+            raise ValueError(
+                f"column {self._column_name(j)!r} of X has the category {labels[0]!r}, which the "
+                "model was not trained with and its library does not accept; leave such rows "
+                "out, or make the value missing"
+            )
+
+
+def _without_duplicates(X: sparse.csc_array) -> sparse.csc_array:
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _rounded(values: np.ndarray, dtype) -> np.ndarray:
@@ -196,17 +342,22 @@ def _rounded(values: np.ndarray, dtype) -> np.ndarray:
         return values.astype(dtype, copy=False)
 
 
-def _encode(values: np.ndarray, known: np.ndarray, unknown: float) -> np.ndarray:
-    """Code of every value among the labels ``known`` (None may be one); NaN for missing."""
-    code = {label: float(c) for c, label in enumerate(known.tolist())}
+def _factorize(values: np.ndarray) -> tuple[np.ndarray, list]:
+    """Codes and the labels that they stand for, missing values among them."""
+    if values.dtype != object:
+        labels, codes = np.unique(values, return_inverse=True)
+        return codes, labels.tolist()
+    place: dict = {}
+    codes = [place.setdefault(value, len(place)) for value in values.tolist()]
+    return np.array(codes, dtype=np.int64), list(place)
 
-    def encode(value) -> float:
-        known_code = code.get(value)
-        if known_code is None:
-            return np.nan if _is_missing(value) else unknown
-        return known_code
 
-    return np.array([encode(value) for value in values.tolist()], dtype=np.float64)
+def _are_numbers(labels: np.ndarray) -> bool:
+    try:
+        labels.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _is_missing(value) -> bool:

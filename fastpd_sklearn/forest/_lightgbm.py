@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest, ForestBuilder
+from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest, check_forest
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._inputs import InputMap
 from fastpd_sklearn.forest._registry import Reading
@@ -207,6 +207,11 @@ class _Text:
         return "average_output" in self.header
 
     @property
+    def n_columns(self) -> int:
+        """Number of columns of the training data."""
+        return int(self.header["max_feature_idx"]) + 1
+
+    @property
     def n_outputs(self) -> int:
         """Number of trees in an iteration."""
         return int(self.header["num_tree_per_iteration"])
@@ -240,86 +245,86 @@ def _numbers(texts: list[str], dtype) -> np.ndarray:
 
 
 def _forest(text: _Text) -> Forest:
-    n_leaves = text.numbers("num_leaves", np.int64, len(text.trees))
-    n_inner = n_leaves - 1
-    start = np.concatenate([[0], np.cumsum(n_leaves + n_inner)])
-    nodes = _nodes(text, n_leaves, start)
-    sets, set_start = _category_sets(text)
-    builder = ForestBuilder(
-        n_inputs=int(text.header["max_feature_idx"]) + 1,
-        n_outputs=text.n_outputs,
-        strict=False,
-        single=False,
-    )
-    for t in range(len(text.trees)):
-        tree = {name: array[start[t] : start[t + 1]] for name, array in nodes.items()}
-        numbers = tree.pop("category_set")
-        categorical = np.flatnonzero(tree["is_categorical"])
-        builder.add(
-            **tree,
-            categories={node: sets[set_start[t] + numbers[node]] for node in categorical},
-            output=t % text.n_outputs,
-        )
-    return builder.build(0.0)
-
-
-def _nodes(text: _Text, n_leaves: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:
-    """Arrays over all nodes, the inner nodes of every tree before its leaves.
-
-    LightGBM numbers inner nodes in the order in which they were split, a parent therefore
-    before its children, and points to leaf ``l`` by ``~l``.
-    """
-    n_inner = n_leaves - 1
-    total = start[-1]
-    inner = np.arange(n_inner.sum()) + np.repeat(start[:-1] - np.cumsum(n_inner) + n_inner, n_inner)
-    leaf = np.setdiff1d(np.arange(total), inner, assume_unique=True)
-
-    def at_inner(field: str, dtype) -> np.ndarray:
-        return text.numbers(field, dtype, len(inner))
-
-    def spread(where: np.ndarray, values: np.ndarray, fill) -> np.ndarray:
-        array = np.full(total, fill, dtype=values.dtype)
-        array[where] = values
-        return array
-
-    def child(field: str) -> np.ndarray:
-        index = at_inner(field, np.int64)
-        return spread(inner, np.where(index < 0, np.repeat(n_inner, n_inner) + ~index, index), -1)
-
-    threshold = at_inner("threshold", np.float64)
-    kind = _decisions(at_inner("decision_type", np.int64), threshold)
-    value = text.numbers("leaf_value", np.float64, len(leaf))
-    if text.is_averaged:
-        value /= len(text.trees) // text.n_outputs
-    return {
-        "left": child("left_child"),
-        "right": child("right_child"),
-        "feature": spread(inner, at_inner("split_feature", np.int64), -1),
-        "threshold": spread(inner, _as_compared(threshold), np.nan),
-        "category_set": spread(
-            inner, np.where(kind["is_categorical"], threshold, -1.0).astype(np.int64), -1
-        ),
-        **{name: spread(inner, flags, False) for name, flags in kind.items()},
-        "value": spread(leaf, value, 0.0),
-        "cover": _cover(text, inner, leaf, total),
-    }
-
-
-def _decisions(kind: np.ndarray, threshold: np.ndarray) -> dict[str, np.ndarray]:
+    n_trees = len(text.trees)
+    n_leaves = text.numbers("num_leaves", np.int64, n_trees)
+    nodes = _Nodes(n_leaves)
+    threshold = text.numbers("threshold", np.float64, nodes.n_inner)
+    kind = text.numbers("decision_type", np.int64, nodes.n_inner)
     missing = kind >> _MISSING_SHIFT
     if np.any((missing < _MISSING_NONE) | (missing > _MISSING_NAN)):
         raise ValueError(
             f"the LightGBM model has a decision_type of unknown meaning, among {np.unique(kind)}"
         )
-    is_categorical = (kind & _CATEGORICAL) > 0
+    categorical = (kind & _CATEGORICAL) > 0
     # Where training saw nothing missing, NaN is read as zero and compared. Categorical nodes
     # send NaN to the right in any case.
     missing_left = np.where(missing == _MISSING_NONE, threshold >= 0, (kind & _DEFAULT_LEFT) > 0)
-    return {
-        "is_categorical": is_categorical,
-        "missing_left": missing_left & ~is_categorical,
-        "zero_as_missing": (missing == _MISSING_ZERO) & ~is_categorical,
-    }
+    value = text.numbers("leaf_value", np.float64, nodes.n_leaves)
+    if text.is_averaged:
+        value /= n_trees // text.n_outputs
+    category_start, category = _categories_of_nodes(text, nodes, categorical, threshold)
+    forest = Forest(
+        tree_start=nodes.tree_start,
+        left=nodes.children(text.numbers("left_child", np.int64, nodes.n_inner)),
+        right=nodes.children(text.numbers("right_child", np.int64, nodes.n_inner)),
+        feature=nodes.spread(
+            text.numbers("split_feature", np.int32, nodes.n_inner), np.full(nodes.n_leaves, -1)
+        ).astype(np.int32),
+        threshold=nodes.spread(
+            np.where(categorical, np.nan, _as_compared(threshold)), np.full(nodes.n_leaves, np.nan)
+        ),
+        missing_left=nodes.at_inner(missing_left & ~categorical),
+        zero_as_missing=nodes.at_inner((missing == _MISSING_ZERO) & ~categorical),
+        is_categorical=nodes.at_inner(categorical),
+        listed_left=nodes.at_inner(categorical),
+        category_start=category_start,
+        category=category,
+        value=nodes.spread(np.zeros(nodes.n_inner), value)[:, None],
+        cover=nodes.spread(
+            text.numbers("internal_count", np.float64, nodes.n_inner), _leaf_counts(text)
+        ),
+        tree_output=(np.arange(n_trees) % text.n_outputs).astype(np.int32),
+        intercept=np.zeros(text.n_outputs),
+        n_inputs=text.n_columns,
+        strict=False,
+        single=False,
+    )
+    check_forest(forest)
+    return forest
+
+
+class _Nodes:
+    """Where the nodes of LightGBM's trees are in a forest: inner nodes, then leaves.
+
+    LightGBM numbers a tree's inner nodes in the order in which they were split, parents
+    therefore before their children, and points to leaf ``l`` by ``~l``.
+    """
+
+    def __init__(self, n_leaves: np.ndarray) -> None:
+        inner_counts = n_leaves - 1
+        self.n_leaves, self.n_inner = n_leaves.sum(), inner_counts.sum()
+        self.tree_start = np.concatenate([[0], np.cumsum(n_leaves + inner_counts)])
+        self._root = np.repeat(self.tree_start[:-1], inner_counts)
+        self._first_leaf = np.repeat(self.tree_start[:-1] + inner_counts, inner_counts)
+        first = np.repeat(np.cumsum(inner_counts) - inner_counts, inner_counts)
+        self.inner = self._root + np.arange(self.n_inner) - first
+        self.leaf = np.setdiff1d(np.arange(self.tree_start[-1]), self.inner, assume_unique=True)
+
+    def spread(self, inner: np.ndarray, leaf: np.ndarray) -> np.ndarray:
+        """An array over all nodes."""
+        array = np.empty(self.tree_start[-1], dtype=np.result_type(inner, leaf))
+        array[self.inner] = inner
+        array[self.leaf] = leaf
+        return array
+
+    def at_inner(self, flags: np.ndarray) -> np.ndarray:
+        """Flags over all nodes, False at leaves."""
+        return self.spread(flags, np.zeros(self.n_leaves, dtype=bool))
+
+    def children(self, index: np.ndarray) -> np.ndarray:
+        """Children over all nodes by LightGBM's numbers, -1 at leaves."""
+        child = np.where(index < 0, self._first_leaf + ~index, self._root + index)
+        return self.spread(child, np.full(self.n_leaves, -1)).astype(np.int32)
 
 
 def _as_compared(threshold: np.ndarray) -> np.ndarray:
@@ -333,18 +338,19 @@ def _as_compared(threshold: np.ndarray) -> np.ndarray:
     return np.where(near, np.where(threshold >= 0, ZERO_THRESHOLD, below), threshold)
 
 
-def _cover(text: _Text, inner: np.ndarray, leaf: np.ndarray, total: int) -> np.ndarray:
-    cover = np.zeros(total)
-    cover[inner] = text.numbers("internal_count", np.float64, len(inner))
+def _leaf_counts(text: _Text) -> np.ndarray:
     # A loaded model has no count for a tree without a split.
-    cover[leaf] = _numbers([tree["leaf_count"] or "0" for tree in text.trees], np.float64)
-    return cover
+    return _numbers([tree["leaf_count"] or "0" for tree in text.trees], np.float64)
 
 
-def _category_sets(text: _Text) -> tuple[list[np.ndarray], np.ndarray]:
-    """The codes in every bit set, and the number of each tree's first set."""
+def _categories_of_nodes(
+    text: _Text, nodes: _Nodes, categorical: np.ndarray, threshold: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """``category_start`` and ``category`` of :class:`Forest`.
+
+    The threshold of a categorical node is the number of its bit set within the tree.
+    """
     n_sets = text.numbers("num_cat", np.int64, len(text.trees))
-    first_set = np.cumsum(n_sets) - n_sets
     n_bounds = n_sets[n_sets > 0] + 1
     bounds = text.numbers("cat_boundaries", np.int64, n_bounds.sum())
     # A difference from the last bound of a tree to the first of the next is no set's size.
@@ -353,8 +359,17 @@ def _category_sets(text: _Text) -> tuple[list[np.ndarray], np.ndarray]:
     bit = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
     owner = np.repeat(np.arange(len(n_words)), n_words)[bit // 32]
     code = bit - 32 * (np.cumsum(n_words) - n_words)[owner]
-    n_codes = np.bincount(owner, minlength=len(n_words))
-    return np.split(code, np.cumsum(n_codes)[:-1]), first_set
+    first_code = np.searchsorted(owner, np.arange(len(n_words) + 1))
+
+    node = nodes.inner[categorical]
+    tree = np.searchsorted(nodes.tree_start, node, side="right") - 1
+    chosen = (np.cumsum(n_sets) - n_sets)[tree] + threshold[categorical].astype(np.int64)
+    count = first_code[chosen + 1] - first_code[chosen]
+    counts = np.zeros(nodes.tree_start[-1], dtype=np.int64)
+    counts[node] = count
+    start = np.concatenate([[0], np.cumsum(counts)])
+    place = np.arange(start[-1]) + np.repeat(first_code[chosen] - start[node], count)
+    return start, code[place].astype(np.int32)
 
 
 # -- Columns -------------------------------------------------------------------------------
@@ -363,7 +378,7 @@ def _category_sets(text: _Text) -> tuple[list[np.ndarray], np.ndarray]:
 def _input_map(text: _Text) -> InputMap:
     lists = _label_lists(text)
     return InputMap(
-        n_columns=int(text.header["max_feature_idx"]) + 1,
+        n_columns=text.n_columns,
         names=_names(text),
         blanks_replaced=True,
         categories=_categories(text, lists or ()),

@@ -51,7 +51,7 @@ def _value(data, at: int, mark: int):
     number = _NUMBERS.get(mark)
     if number is not None:
         return number.unpack_from(data, at)[0], at + number.size
-    if mark == _STRING or mark == _PRECISE:
+    if mark in (_STRING, _PRECISE):
         text, at = _text(data, at)
         return (text if mark == _STRING else float(text)), at
     if mark == _OPEN_OBJECT:

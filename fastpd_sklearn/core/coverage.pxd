@@ -1,0 +1,33 @@
+"""Coverage: what a background, or the model's own covers, say of the sides of a leaf."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+
+cdef struct Rule:
+    # The measure of an attribution index on [0, 1] (see `attribution`), for leaves of one size.
+    int64_t n_nodes
+    const double* node
+    const double* weight
+    const double* moment  # moment[a * n_moments + b] = integral of t^a (1 - t)^b
+    int64_t n_moments
+
+
+cdef struct Terms:
+    # Sets of local players of one leaf, in the order of their reversed bits.
+    int64_t size
+    int64_t n_words
+    const uint64_t* mask
+
+
+cdef class Coverage:
+    cdef int64_t n_sources(self, int64_t leaf) noexcept nogil
+    cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil
+    cdef void values_at(
+        self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
+        const Terms* terms, const Rule* rule, double* out,
+    ) noexcept nogil
+
+
+cdef void values_everywhere(
+    int64_t n_players, const Terms* terms, const Rule* rule, double* layers, double* out,
+) noexcept nogil

@@ -1,0 +1,258 @@
+r"""Coverage: what a background, or the model's own covers, say of the sides of a leaf.
+
+For the attributions a coverage is a mixture of rows ``q``, each with a share and with a degree
+``q_i`` in [0, 1] to which it satisfies the leaf's local player ``i``. Between an explained row
+``p`` (all ``p_i`` 0 or 1) and such a ``q`` the leaf's indicator plays the game
+
+    v(S) = prod_{i in S} p_i  prod_{i not in S} q_i,
+
+and the value of a set of players T under the index whose measure is mu (see `attribution`) is
+
+    prod_{i in T} (p_i - q_i)  integral prod_{j not in T} (t p_j + (1 - t) q_j)  dmu(t).
+
+*Empirical* coverage has a ``q`` of zeros and ones for each mask that occurs in the background.
+*Path-dependent* coverage has a single ``q`` whose degrees are products of the cover ratios along
+the path, the value function of Friedman's recursion. A new value function is a new subclass.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
+
+import numpy as np
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    #define FASTPD_POPCOUNT(x) ((int64_t)__popcnt64(x))
+    static inline int FASTPD_CTZ(uint64_t x) { unsigned long i; _BitScanForward64(&i, x); return (int)i; }
+    #else
+    #define FASTPD_POPCOUNT(x) ((int64_t)__builtin_popcountll(x))
+    #define FASTPD_CTZ(x) __builtin_ctzll(x)
+    #endif
+    """
+    int64_t popcount "FASTPD_POPCOUNT"(uint64_t) noexcept nogil
+    int lowest_bit "FASTPD_CTZ"(uint64_t) noexcept nogil
+
+
+cdef class Coverage:
+    """Base class."""
+
+    cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
+        """Number of rows q in the leaf's mixture."""
+        return 0
+
+    cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil:
+        """The mixture as a table over all masks (fractional q are independent coins)."""
+
+    cdef void values_at(
+        self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
+        const Terms* terms, const Rule* rule, double* out,
+    ) noexcept nogil:
+        """out[i * n_masks + r]: value of term i for the explained mask r, from pairs (p, q)."""
+
+
+cdef class EmpiricalCoverage(Coverage):
+    """The masks of background rows.
+
+    Parameters
+    ----------
+    start, mask, weight
+        As `counting.count_masks` returns them.
+    total : float
+        Weight of the whole background.
+    """
+
+    cdef const int64_t[::1] start
+    cdef const uint64_t[:, ::1] mask
+    cdef const double[::1] share
+
+    def __init__(self, start, mask, weight, total):
+        self.start, self.mask = start, mask
+        self.share = weight / total
+
+    def full_share(self, sizes):
+        """Share of the background in each leaf.
+
+        Parameters
+        ----------
+        sizes : ndarray of shape (n_leaves,), int64
+            Number of players of each leaf.
+
+        Returns
+        -------
+        ndarray of shape (n_leaves,), float64
+        """
+        cdef const int64_t[::1] size = sizes
+        shares = np.zeros(len(sizes))
+        cdef double[::1] out = shares
+        cdef int64_t l, e, w, n
+        for l in range(size.shape[0]):
+            for e in range(self.start[l], self.start[l + 1]):
+                n = 0
+                for w in range(self.mask.shape[1]):
+                    n += popcount(self.mask[e, w])
+                if n == size[l]:
+                    out[l] += self.share[e]
+        return shares
+
+    cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
+        return self.start[leaf + 1] - self.start[leaf]
+
+    cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil:
+        cdef int64_t e
+        memset(share, 0, (<int64_t> 1 << n_players) * sizeof(double))
+        for e in range(self.start[leaf], self.start[leaf + 1]):
+            share[self.mask[e, 0]] += self.share[e]
+
+    cdef void values_at(
+        self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
+        const Terms* terms, const Rule* rule, double* out,
+    ) noexcept nogil:
+        cdef int64_t n_words = terms.n_words, r, e, i, w, a, b, t_a, t_b
+        cdef const uint64_t* p
+        cdef const uint64_t* q
+        cdef const uint64_t* t
+        cdef uint64_t outside
+        cdef double value
+        memset(out, 0, terms.size * n_masks * sizeof(double))
+        for r in range(n_masks):
+            p = masks + r * n_words
+            for e in range(self.start[leaf], self.start[leaf + 1]):
+                q = &self.mask[e, 0]
+                # a: players that only p satisfies, b: only q. If neither does, v is zero.
+                a, b = 0, 0
+                for w in range(n_words):
+                    a += popcount(p[w] & ~q[w])
+                    b += popcount(q[w] & ~p[w])
+                w = 0
+                for i in range(n_words):
+                    w += popcount(p[i] | q[i])
+                if w < n_players or a + b == 0:
+                    continue
+                for i in range(terms.size):
+                    t = terms.mask + i * n_words
+                    outside, t_a, t_b = 0, 0, 0
+                    for w in range(n_words):
+                        outside |= t[w] & ~(p[w] ^ q[w])
+                        t_a += popcount(t[w] & p[w])
+                        t_b += popcount(t[w] & q[w])
+                    if outside:
+                        continue
+                    value = self.share[e] * rule.moment[(a - t_a) * rule.n_moments + b - t_b]
+                    out[i * n_masks + r] += -value if t_b & 1 else value
+
+
+cdef class PathCoverage(Coverage):
+    """Cover ratios along the paths.
+
+    Parameters
+    ----------
+    player_start : ndarray of shape (n_leaves + 1,), int64
+    ratio : ndarray of shape (len(geometry.player),), float64
+        For each local player of each leaf the product of child / (left + right) cover over
+        the player's tests on the path.
+    """
+
+    cdef const int64_t[::1] player_start
+    cdef const double[::1] ratio
+
+    def __init__(self, player_start, ratio):
+        self.player_start, self.ratio = player_start, ratio
+
+    def full_share(self, sizes):
+        """Share of the cover in each leaf, as `EmpiricalCoverage.full_share`."""
+        shares = np.ones(len(sizes))
+        cdef double[::1] out = shares
+        cdef int64_t l, i
+        for l in range(out.shape[0]):
+            for i in range(self.player_start[l], self.player_start[l + 1]):
+                out[l] *= self.ratio[i]
+        return shares
+
+    cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
+        return 1
+
+    cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil:
+        cdef const double* ratio
+        cdef int64_t i, q, size = 1
+        share[0] = 1.0
+        if n_players == 0:
+            return
+        ratio = &self.ratio[self.player_start[leaf]]
+        for i in range(n_players):
+            for q in range(size):
+                share[size + q] = share[q] * ratio[i]
+                share[q] *= 1.0 - ratio[i]
+            size *= 2
+
+    cdef void values_at(
+        self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
+        const Terms* terms, const Rule* rule, double* out,
+    ) noexcept nogil:
+        cdef int64_t n_words = terms.n_words, r, i, j, k
+        cdef double value, integral, product, ratio, t, p
+        cdef uint64_t bit
+        for i in range(terms.size):
+            for r in range(n_masks):
+                value, integral = 1.0, 0.0
+                for k in range(rule.n_nodes):
+                    product, t = rule.weight[k], rule.node[k]
+                    for j in range(n_players):
+                        bit = <uint64_t> 1 << (j & 63)
+                        ratio = self.ratio[self.player_start[leaf] + j]
+                        p = 1.0 if masks[r * n_words + (j >> 6)] & bit else 0.0
+                        if not terms.mask[i * n_words + (j >> 6)] & bit:
+                            product *= t * p + (1.0 - t) * ratio
+                        elif k == 0:
+                            value *= p - ratio
+                    integral += product
+                out[i * n_masks + r] = value * integral
+
+
+cdef void values_everywhere(
+    int64_t n_players, const Terms* terms, const Rule* rule, double* layers, double* out,
+) noexcept nogil:
+    """out[(i << n_players) + p]: value of term i for every mask p, from a table of shares.
+
+    The value is linear in the shares, by a matrix that is a product of 2 x 2 factors, one a
+    player: ``p - q`` for the players of the term, ``t p + (1 - t) q`` for the others. The
+    factors are applied one player after the other, from layer j to layer j + 1, and terms
+    that agree on their first players share those layers. `layers` is room for
+    ``(n_players + 1) << n_players`` numbers, the shares in the first ``1 << n_players``.
+    """
+    cdef int64_t size = <int64_t> 1 << n_players, k, i, j, p, first
+    cdef uint64_t term
+    cdef double t
+    cdef double* last = layers + n_players * size
+    memset(out, 0, terms.size * size * sizeof(double))
+    for k in range(rule.n_nodes):
+        t = rule.node[k]
+        for i in range(terms.size):
+            term = terms.mask[i * terms.n_words]
+            first = 0 if i == 0 else lowest_bit(term ^ terms.mask[(i - 1) * terms.n_words])
+            for j in range(first, n_players):
+                if term >> j & 1:
+                    _apply_difference(layers + j * size, layers + (j + 1) * size, j, size)
+                else:
+                    _apply_mixture(layers + j * size, layers + (j + 1) * size, j, size, t)
+            for p in range(size):
+                out[i * size + p] += rule.weight[k] * last[p]
+
+
+cdef void _apply_difference(const double* x, double* y, int64_t j, int64_t size) noexcept nogil:
+    cdef int64_t step = <int64_t> 1 << j, block, p
+    for block in range(size >> (j + 1)):
+        for p in range(2 * block * step, (2 * block + 1) * step):
+            y[p] = -x[p + step]
+            y[p + step] = x[p]
+
+
+cdef void _apply_mixture(
+    const double* x, double* y, int64_t j, int64_t size, double t
+) noexcept nogil:
+    cdef int64_t step = <int64_t> 1 << j, block, p
+    for block in range(size >> (j + 1)):
+        for p in range(2 * block * step, (2 * block + 1) * step):
+            y[p] = (1.0 - t) * x[p + step]
+            y[p + step] = t * x[p] + x[p + step]

@@ -1,0 +1,148 @@
+"""A forest in the terms of the core: binned tests, leaves and players."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from fastpd_sklearn.core import counting
+from fastpd_sklearn.core.attribution import Rules
+from fastpd_sklearn.core.binning import Bins
+from fastpd_sklearn.core.coverage import Coverage
+from fastpd_sklearn.core.evaluation import attribute
+from fastpd_sklearn.core.geometry import Geometry, Units
+from fastpd_sklearn.core.plan import Plan
+from fastpd_sklearn.core.routing import BinnedRows
+
+
+class CoreModel:
+    """What the kernels need to know of a forest and of the players.
+
+    Parameters
+    ----------
+    forest : Forest
+    player_of_input : ndarray of shape (n_inputs,), int32
+        The player that each input column belongs to.
+    n_players : int
+    zero : float
+        Half-width of the values that `zero_as_missing` takes for missing.
+
+    Attributes
+    ----------
+    bins : Bins
+    geometry : Geometry
+    value : ndarray of shape (n_nodes, n_values), float64
+    tree_output : ndarray of shape (n_trees,), int32
+    intercept : ndarray of shape (n_outputs,), float64
+    """
+
+    def __init__(self, forest, player_of_input: np.ndarray, n_players: int, zero: float) -> None:
+        self.bins = Bins(
+            forest.feature,
+            forest.threshold,
+            forest.missing_left,
+            forest.zero_as_missing,
+            forest.is_categorical,
+            forest.listed_left,
+            forest.category_start,
+            forest.category,
+            zero,
+            forest.strict,
+            forest.single,
+        )
+        self.geometry = Geometry(
+            forest.left,
+            forest.right,
+            forest.feature,
+            forest.tree_start,
+            np.asarray(player_of_input, np.int32),
+            n_players,
+        )
+        self.value = np.ascontiguousarray(forest.value)
+        self.tree_output = forest.tree_output
+        self.intercept = forest.intercept
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of raw outputs."""
+        return len(self.intercept)
+
+    @cached_property
+    def leaf_value(self) -> np.ndarray:
+        """Values of the leaves, shape (n_leaves, n_values)."""
+        return np.ascontiguousarray(self.value[self.geometry.leaf_node])
+
+    @cached_property
+    def chunks(self) -> Units:
+        """Trees cut into chunks: for one pass over many rows."""
+        return Units(self.geometry)
+
+    @cached_property
+    def leaves(self) -> Units:
+        """Every leaf a unit of its own: for terms so many that a chunk's table would be large."""
+        return Units(self.geometry, 0)
+
+    def predict(self, rows: BinnedRows, n_threads: int) -> np.ndarray:
+        """Raw prediction, float64 of shape (n_rows, n_outputs)."""
+        return counting.predict(
+            rows,
+            self.bins.tests,
+            self.geometry,
+            self.value,
+            self.tree_output,
+            self.intercept,
+            n_threads,
+        )
+
+    def mean(self, leaf_share: np.ndarray) -> np.ndarray:
+        """Mean raw prediction where each leaf has a given share, shape (n_outputs,)."""
+        out = self.intercept.copy()
+        tree = np.repeat(self.tree_output, np.diff(self.geometry.tree_leaf))
+        for v in range(self.value.shape[1]):
+            np.add.at(out, tree + v, leaf_share * self.leaf_value[:, v])
+        return out
+
+    def attribute(
+        self,
+        rows: BinnedRows,
+        coverage: Coverage,
+        index: str,
+        terms: list[tuple[int, ...]],
+        n_threads: int,
+    ) -> np.ndarray:
+        """Values of terms under an attribution index.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+            The rows to explain.
+        coverage : Coverage
+        index : str
+            A key of `attribution.INDICES`.
+        terms : list of tuple of int
+            Sets of players, sorted, each once.
+        n_threads : int
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_terms, n_rows), float64
+        """
+        out = np.zeros((self.n_outputs, len(terms), rows.n_rows))
+        units = self.chunks if all(len(term) == 1 for term in terms) else self.leaves
+        plan = Plan(self.geometry, units, terms)
+        rules = Rules(index, self.geometry.leaf_sizes)
+        attribute(
+            rows,
+            self.bins.tests,
+            self.geometry,
+            units,
+            plan,
+            coverage,
+            rules,
+            self.leaf_value,
+            self.tree_output,
+            out,
+            n_threads,
+        )
+        return out

@@ -1,0 +1,164 @@
+"""Which terms each leaf and each unit has a part in."""
+
+from itertools import combinations
+
+import numpy as np
+
+
+class Plan:
+    """Where the values of terms come from.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    units : Units
+    terms : list of tuple of int
+        Sets of players, sorted, each once; the columns of the result.
+
+    Attributes
+    ----------
+    leaf_term_start : ndarray of shape (n_leaves + 1,), int64
+        Terms whose players are all among the leaf's: ``leaf_term_start[l]`` up to
+        ``leaf_term_start[l + 1]``.
+    leaf_term_mask : ndarray of shape (n, n_words), uint64
+        The term as a set of local players; ascending by reversed bits within a leaf.
+    leaf_term_slot : ndarray of shape (n,), int32
+        Its place in the unit's table.
+    unit_term_start : ndarray of shape (n_units + 1,), int64
+    unit_term : ndarray of int32
+        The terms of all the unit's leaves.
+    """
+
+    def __init__(self, geometry, units, terms):
+        leaf, term, mask = _match(geometry, terms)
+        # The first word's bits weigh most after the leaf; lexsort takes the weightiest key last.
+        words = _reversed_bits(mask)
+        order = np.lexsort((*(words[:, w] for w in reversed(range(geometry.n_words))), leaf))
+        leaf, term = leaf[order], term[order]
+        self.leaf_term_mask = np.ascontiguousarray(mask[order])
+        self.leaf_term_start = np.searchsorted(leaf, np.arange(geometry.n_leaves + 1))
+        unit_of_leaf = np.empty(geometry.n_leaves, np.int64)
+        unit_of_leaf[units.leaf] = np.repeat(np.arange(units.n_units), np.diff(units.leaf_start))
+        key = unit_of_leaf[leaf] * max(len(terms), 1) + term
+        present, place = np.unique(key, return_inverse=True)
+        owner = present // max(len(terms), 1)
+        self.unit_term = (present % max(len(terms), 1)).astype(np.int32)
+        self.unit_term_start = np.searchsorted(owner, np.arange(units.n_units + 1))
+        self.leaf_term_slot = (place - self.unit_term_start[unit_of_leaf[leaf]]).astype(np.int32)
+
+
+def common_terms(geometry, max_order=None):
+    """Sets of two or more players that lie on a common path.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    max_order : int or None
+        Size of the largest sets; None for no limit.
+
+    Returns
+    -------
+    list of tuple of int
+        By size, then in lexicographic order.
+    """
+    found = set()
+    for players in _player_sets(geometry)[0]:
+        most = len(players) if max_order is None else min(max_order, len(players))
+        for size in range(2, most + 1):
+            found.update(combinations(players, size))
+    return sorted(found, key=lambda term: (len(term), term))
+
+
+def _player_sets(geometry):
+    """The distinct sets of players that leaves have, and the set of each leaf."""
+    number = {}
+    start, player = geometry.player_start.tolist(), geometry.player.tolist()
+    of_leaf = [
+        number.setdefault(tuple(sorted(player[start[l]:start[l + 1]])), len(number))
+        for l in range(geometry.n_leaves)
+    ]
+    return list(number), of_leaf
+
+
+def _match(geometry, terms):
+    """All pairs of a leaf and a term that it has a part in, with the term's local mask."""
+    single = np.full(geometry.n_players, -1, np.int64)
+    for k, term in enumerate(terms):
+        if len(term) == 1:
+            single[term[0]] = k
+    size = geometry.leaf_sizes
+    leaf = np.repeat(np.arange(geometry.n_leaves), size)
+    first = geometry.player_start[:geometry.n_leaves]
+    local = np.arange(len(geometry.player)) - np.repeat(first, size)
+    term = single[geometry.player]
+    keep = term >= 0
+    n_words = geometry.n_words
+    mask = np.zeros((int(keep.sum()), n_words), np.uint64)
+    _set_bits(mask, np.arange(len(mask)), local[keep])
+    leaf, term = leaf[keep], term[keep]
+    if any(len(t) > 1 for t in terms):
+        parts = _match_sets(geometry, terms)
+        leaf = np.concatenate([leaf, parts[0]])
+        term = np.concatenate([term, parts[1]])
+        mask = np.concatenate([mask, parts[2]])
+    return leaf, term, mask
+
+
+def _match_sets(geometry, terms):
+    """The same for terms of two or more players."""
+    number = {term: k for k, term in enumerate(terms) if len(term) > 1}
+    most = max(len(term) for term in number)
+    sets, of_leaf = _player_sets(geometry)
+    found = [_subsets_in(players, number, most) for players in sets]
+    start, player = geometry.player_start.tolist(), geometry.player.tolist()
+    leaves, ks, rows, bits = [], [], [], []
+    n = 0
+    for l, s in enumerate(of_leaf):
+        if not found[s]:
+            continue
+        local = {p: i for i, p in enumerate(player[start[l]:start[l + 1]])}
+        for term, k in found[s]:
+            leaves.append(l)
+            ks.append(k)
+            rows.extend([n] * len(term))
+            bits.extend([local[p] for p in term])
+            n += 1
+    mask = np.zeros((n, geometry.n_words), np.uint64)
+    _set_bits(mask, np.array(rows, np.int64), np.array(bits, np.int64))
+    return np.array(leaves, np.int64), np.array(ks, np.int64), mask
+
+
+def _subsets_in(players, number, most):
+    """Terms within a set of players, by whichever way looks at fewer sets."""
+    most = min(most, len(players))
+    n_subsets, binomial = 0, 1
+    for size in range(1, most + 1):
+        binomial = binomial * (len(players) - size + 1) // size
+        n_subsets += binomial
+    if n_subsets > len(number):
+        members = set(players)
+        return [(term, k) for term, k in number.items() if members.issuperset(term)]
+    return [
+        (term, number[term])
+        for size in range(2, most + 1)
+        for term in combinations(players, size)
+        if term in number
+    ]
+
+
+def _set_bits(mask, rows, bits):
+    np.bitwise_or.at(
+        mask, (rows, bits // 64), np.left_shift(np.uint64(1), (bits % 64).astype(np.uint64))
+    )
+
+
+def _reversed_bits(mask):
+    """Every word with its bits in reverse, so that bit 0 weighs most."""
+    flipped = mask.copy()
+    for shift, keep in (
+        (1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F),
+    ):
+        low = np.bitwise_and(flipped, np.uint64(keep))
+        high = np.bitwise_and(np.right_shift(flipped, np.uint64(shift)), np.uint64(keep))
+        flipped = np.bitwise_or(np.left_shift(low, np.uint64(shift)), high)
+    return flipped.byteswap()

@@ -1,0 +1,16 @@
+"""Explainers: scikit-learn estimators that say how a model uses its features."""
+
+from fastpd_sklearn.explainers._base import BaseExplainer
+from fastpd_sklearn.explainers._curve import CategoryCurve, StepCurve
+from fastpd_sklearn.explainers._explanation import Explanation
+from fastpd_sklearn.explainers._protocol import Engine
+from fastpd_sklearn.explainers._vanilla import VanillaPDExplainer
+
+__all__ = [
+    "BaseExplainer",
+    "CategoryCurve",
+    "Engine",
+    "Explanation",
+    "StepCurve",
+    "VanillaPDExplainer",
+]

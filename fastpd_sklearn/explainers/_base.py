@@ -1,0 +1,416 @@
+"""What all explainers of the partial dependence family have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fastpd_sklearn.explainers import _checks, _models, _outputs
+from fastpd_sklearn.explainers._dependence import partial_dependence
+from fastpd_sklearn.explainers._explanation import Explanation
+from fastpd_sklearn.explainers._fitted import Fitted
+from fastpd_sklearn.explainers._grid import bare_template, make_template
+from fastpd_sklearn.explainers._pickling import PackedModelMixin
+from fastpd_sklearn.explainers._players import Players, make_players
+from fastpd_sklearn.explainers._protocol import Engine, Term
+from fastpd_sklearn.explainers._response import (
+    RESPONSE_METHODS,
+    Selection,
+    input_tags_of,
+    select_outputs,
+)
+from fastpd_sklearn.forest import Head
+
+
+class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+    """Base of explainers that describe a response by ``v_S(x)``.
+
+    ``v_S(x)`` is the expected response given, in the explainer's sense, the features ``S`` of
+    the row ``x``. A subclass says what an :class:`~fastpd_sklearn.explainers.Engine` computes
+    it: :meth:`_make_engine`.
+    """
+
+    _background_optional = False
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        output="pd",
+        features=None,
+        max_order="auto",
+        target=None,
+        groups=None,
+        response_method="auto",
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.estimator = estimator
+        self.output = output
+        self.features = features
+        self.max_order = max_order
+        self.target = target
+        self.groups = groups
+        self.response_method = response_method
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @abstractmethod
+    def _make_engine(self, model, X, players: tuple[np.ndarray, ...]) -> tuple[Engine, Head]:
+        """An engine with an empty background.
+
+        Parameters
+        ----------
+        model : object
+            Fitted; not to be changed.
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns), or None
+            The first rows of the background, checked for their width and names; the base
+            hands them to ``engine.update`` afterwards. None without a background.
+        players : tuple of ndarray of int
+            The columns of each player.
+
+        Returns
+        -------
+        engine : Engine
+        head : Head
+            Tells classes, names of outputs, and the scale.
+        """
+
+    def _model_columns(self, model) -> tuple[int | None, tuple[str, ...] | None]:
+        """Number and names of the columns that the model was fitted on, as far as known."""
+        return _models.columns_of(model)
+
+    # ------------------------------------------------------------------ fit
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Learn how a model behaves over a background.
+
+        Two forms: ``fit(model, background)`` explains a fitted model as it is;
+        ``fit(X, y)``, as a pipeline calls it, fits a clone of ``estimator`` on ``X`` and ``y``
+        and takes ``X`` for the background. There, a ``FrozenEstimator`` is explained as it is,
+        and so is a fitted ``estimator`` if there is no ``y``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns), or model
+            The rows to fit the estimator on, or the fitted model to explain.
+        y : array-like of shape (n_rows,), or the background of shape (n_rows, n_columns)
+            The target, or the background if ``X`` is a model.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows of the background, and of the fit of the estimator if there is
+            one.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input; the message says which argument and what to do.
+        sklearn.exceptions.NotFittedError
+            If the model to explain is not fitted.
+        """
+        self._check_params()
+        if _models.is_model(X):
+            model, background = _models.unfreeze(X), y
+            _models.check_fitted(X)
+            if background is None and not self._background_optional:
+                raise ValueError(
+                    f"{type(self).__name__}.fit(model) lacks the background; call fit(model, "
+                    "background) with rows that the model could have been fitted on"
+                )
+            self._learn(model, background, sample_weight)
+        else:
+            _checks.check_weights(sample_weight, _checks.check_rows(X).shape[0])
+            model = _models.fit_model(self.estimator, X, y, sample_weight, type(self).__name__)
+            self._learn(model, X, sample_weight)
+        return self
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Add rows to the background; the first call is :meth:`fit`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns), or model
+            Rows of the background. In the first call also the fitted model to explain, and in
+            later ones the same model.
+        y : array-like, default=None
+            As in :meth:`fit`. In later calls the rows of the background if ``X`` is the model,
+            else ignored: the model is fitted once.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight)
+        if _models.is_model(X):
+            if _models.unfreeze(X) is not self.estimator_:
+                raise ValueError(
+                    "partial_fit adds rows for the model that is explained already, and got "
+                    "another one; call partial_fit(background), or fit to explain another model"
+                )
+            X = y
+        X = self._check_X(X)
+        self._fitted.engine.update(X, _checks.check_weights(sample_weight, X.shape[0]))
+        self.intercept_ = self._fitted.intercept
+        return self
+
+    def _check_params(self) -> None:
+        _checks.check_choice("output", self.output, _outputs.DEFAULT_ORDER)
+        _checks.check_choice("response_method", self.response_method, RESPONSE_METHODS)
+        _checks.check_max_order(self.max_order)
+        _checks.check_n_jobs(self.n_jobs)
+        check_random_state(self.random_state)
+        _outputs.resolve_order(self.output, self.max_order)
+
+    def _learn(self, model, background, sample_weight) -> None:
+        self._forget()
+        background = self._set_columns(model, background)
+        weights = None
+        if background is not None:
+            weights = _checks.check_weights(sample_weight, background.shape[0])
+        names = getattr(self, "feature_names_in_", None)
+        players = make_players(self.n_features_in_, names, self.groups)
+        terms = self._named_terms(players)
+        engine, head = self._make_engine(model, background, players.columns)
+        selection = select_outputs(self.target, head, engine.n_outputs)
+        if terms is None:
+            order = _outputs.resolve_order(self.output, self.max_order)
+            terms = _outputs.default_terms(engine, len(players), order)
+        _output_names(players, terms, selection)
+        if background is not None:
+            engine.update(background, weights)
+            template = make_template(background)
+        else:
+            template = bare_template(self.n_features_in_)
+        self._fitted = Fitted(
+            engine=engine,
+            players=players,
+            output=self.output,
+            terms=terms,
+            recipe=_outputs.make_recipe(self.output, terms, engine),
+            selection=selection,
+            template=template,
+            tags={**self._tag_values(), **input_tags_of(model)},
+        )
+        self.estimator_ = model
+        self.terms_ = tuple(players.name(term) for term in terms)
+        self.intercept_ = self._fitted.intercept
+        if head.classes is not None:
+            self.classes_ = head.classes
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has left."""
+        own = vars(self)
+        if "_packed" in own:
+            _ = self.estimator
+        for name in [name for name in own if name.endswith("_") and not name.startswith("_")]:
+            del own[name]
+        own.pop("_fitted", None)
+
+    def _set_columns(self, model, background):
+        """Check the background against the model's columns and note them."""
+        n_columns, names = self._model_columns(model)
+        if n_columns is not None:
+            self.n_features_in_ = int(n_columns)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        if background is None:
+            if n_columns is None:
+                raise ValueError(
+                    f"{type(model).__name__} does not say how many columns it takes; call "
+                    "fit(model, background)"
+                )
+            return None
+        X = _checks.check_rows(background)
+        if names is None:
+            # The model knows no names, so that the background's are the user's.
+            if n_columns is not None and X.shape[1] != n_columns:
+                self._check_columns(np.empty((1, X.shape[1])))
+            validate_data(self, X, reset=True, skip_check_array=True)
+        else:
+            self._check_columns(X)
+        return X
+
+    def _check_columns(self, X) -> None:
+        validate_data(self, X, reset=False, skip_check_array=True)
+
+    def _check_X(self, X):
+        """Rows that a fitted explainer is given."""
+        if _models.is_model(X):
+            raise TypeError(f"expected rows of data, got a model of type {type(X).__name__}")
+        X = _checks.check_rows(X)
+        self._check_columns(X)
+        return X
+
+    def _named_terms(self, players: Players) -> list[Term] | None:
+        if self.features is None:
+            return None
+        features = [self.features] if isinstance(self.features, str | Integral) else self.features
+        terms = []
+        for feature in features:
+            term = tuple(sorted(players.find_term(feature)))
+            _outputs.check_size(self.output, self.max_order, players.name(term))
+            terms.append(term)
+        if not terms:
+            raise ValueError("features is empty; name at least one feature, or None for all")
+        return terms
+
+    def _progress(self) -> str:
+        return type(self).__name__ if self.verbose else ""
+
+    # -------------------------------------------------------------- explain
+
+    def transform(self, X):
+        """Explain rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_terms * n_outputs), float64
+            In the unit of the response; :meth:`get_feature_names_out` names the columns. A
+            data frame if :meth:`set_output` asks for one.
+        """
+        check_is_fitted(self)
+        X = self._check_X(X)
+        values = self._fitted.evaluate(X, self._fitted.recipe, self._progress())
+        return values.reshape(len(values), -1)
+
+    def explain(self, X) -> Explanation:
+        """Explain rows, with all that belongs to the explanation.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        Explanation
+        """
+        check_is_fitted(self)
+        fitted = self._fitted
+        X = self._check_X(X)
+        values = fitted.evaluate(X, fitted.recipe, self._progress())
+        remainder, complete = fitted.remainder(X, values)
+        single = len(self.intercept_) == 1
+        columns = [columns[0] for columns in fitted.players.columns if len(columns) == 1]
+        return Explanation(
+            values=values[:, :, 0] if single else values,
+            base_values=float(self.intercept_[0]) if single else self.intercept_.copy(),
+            data=X,
+            terms=self.terms_,
+            feature_names=fitted.players.names,
+            output_names=fitted.selection.names,
+            output=fitted.output,
+            remainder=remainder[:, 0] if single and remainder is not None else remainder,
+            complete=complete,
+            columns=tuple(columns) if len(columns) == len(fitted.players) else None,
+        )
+
+    # --------------------------------------------------- partial dependence
+
+    def partial_dependence(self, features, grid=None) -> Bunch:
+        """Partial dependence of the response on one feature, or on several together.
+
+        Parameters
+        ----------
+        features : int, str, or tuple of them
+            A column by number or name, a group by name; a tuple for their joint effect.
+        grid : array-like of shape (n_points,), or one such array a feature, default=None
+            Where to evaluate. None: the distinct values of the background (of the first
+            call of ``fit`` or ``partial_fit``), or 100 quantiles where there are more; all
+            categories of a column of labels. A group of several columns needs an array of
+            shape (n_points, n_columns of the group).
+
+        Returns
+        -------
+        sklearn.utils.Bunch
+            ``grid_values``: list of ndarray, one a feature; ``average``: ndarray of shape
+            (n_outputs, n_points of the first feature, n_points of the second, ...). For one
+            feature of a model that is constant between thresholds also ``curve``: the exact
+            :class:`StepCurve`, or :class:`CategoryCurve` of a column of labels.
+        """
+        check_is_fitted(self)
+        return partial_dependence(self._fitted, features, grid)
+
+    # ---------------------------------------------------------- conventions
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns of :meth:`transform`.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns of ``X``. If the explainer was fitted with names they have to
+            be these, otherwise they are used.
+
+        Returns
+        -------
+        ndarray of str objects
+            ``"x0"``, ``"x0:x3"``; followed by ``"__class"`` if there are several outputs.
+        """
+        check_is_fitted(self)
+        fitted = self._fitted
+        players = fitted.players
+        if input_features is not None:
+            names = [str(name) for name in input_features]
+            known = getattr(self, "feature_names_in_", None)
+            if known is not None and names != list(known):
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(names) != self.n_features_in_:
+                raise ValueError(
+                    "input_features should have length equal to number of features "
+                    f"({self.n_features_in_}), got {len(names)}"
+                )
+            players = players.renamed(names)
+        return _output_names(players, fitted.terms, fitted.selection)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        fitted = vars(self).get("_fitted")
+        values = self._tag_values() if fitted is None else fitted.tags
+        tags.target_tags.required = values["required"]
+        for kind in ("allow_nan", "sparse", "categorical"):
+            setattr(tags.input_tags, kind, values.get(kind, False))
+        return tags
+
+    def _tag_values(self) -> dict[str, bool]:
+        if self.estimator is None:
+            return {"required": False}
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        model = _models.unfreeze(self.estimator)
+        required = not frozen and hasattr(type(model), "fit") and _models.needs_y(model)
+        return {"required": required, **input_tags_of(model)}
+
+
+def _output_names(players: Players, terms: list[Term], selection: Selection) -> np.ndarray:
+    stems = [":".join(players.name(term)) for term in terms]
+    ends = [f"__{name}" for name in selection.names] if len(selection.names) > 1 else [""]
+    names = [stem + end for stem in stems for end in ends]
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(
+                f"two columns of the output would be called {name!r}; rename a feature, or name "
+                "each set of features once in `features`"
+            )
+        seen.add(name)
+    return np.array(names, dtype=object)

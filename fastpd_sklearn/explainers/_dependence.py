@@ -1,0 +1,105 @@
+"""Partial dependence on a grid, and as an exact curve."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from fastpd_sklearn.explainers import _checks, _outputs
+from fastpd_sklearn.explainers._curve import (
+    CategoryCurve,
+    StepCurve,
+    effective_breaks,
+    piece_points,
+)
+from fastpd_sklearn.explainers._fitted import Fitted
+
+
+def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
+    """See :meth:`BaseExplainer.partial_dependence`."""
+    term = fitted.players.find_term(features)
+    grids = _one_grid_each(term, grid, features)
+    points = [_points(fitted, player, g) for player, g in zip(term, grids, strict=True)]
+    result = Bunch(grid_values=points, average=_average(fitted, term, points))
+    if len(term) == 1 and len(fitted.players.columns[term[0]]) == 1:
+        curve = _curve(fitted, term[0])
+        if curve is not None:
+            result["curve"] = curve
+    return result
+
+
+def _one_grid_each(term, grid, features) -> list:
+    if grid is None:
+        return [None] * len(term)
+    if not isinstance(features, tuple | list):
+        return [grid]
+    if not isinstance(grid, tuple | list) or len(grid) != len(term):
+        raise ValueError(
+            f"grid: expected a list of {len(term)} arrays, one for each of features={features!r}"
+        )
+    return list(grid)
+
+
+def _points(fitted: Fitted, player: int, grid) -> np.ndarray:
+    columns, name = fitted.players.columns[player], fitted.players.names[player]
+    if len(columns) > 1:
+        return _group_points(grid, name, len(columns))
+    if grid is not None:
+        return fitted.template.as_points(columns[0], grid)
+    if fitted.template.points is not None:
+        return fitted.template.points[columns[0]].copy()
+    breaks = _breaks(fitted, columns[0])
+    if breaks is None:
+        raise ValueError(
+            f"grid=None for {name!r}: the explainer has seen no background to take values from; "
+            "pass a grid, or fit(model, background)"
+        )
+    return piece_points(breaks, fitted.engine.strict, fitted.engine.single)
+
+
+def _group_points(grid, name: str, n_columns: int) -> np.ndarray:
+    points = np.empty(0) if grid is None else np.asarray(grid)
+    if points.ndim != 2 or points.shape[1] != n_columns or not len(points):
+        raise ValueError(
+            f"grid: {name!r} is a group of {n_columns} columns, which takes an array of shape "
+            f"(n_points, {n_columns})"
+        )
+    return points
+
+
+def _average(fitted: Fitted, term: tuple[int, ...], points: list[np.ndarray]) -> np.ndarray:
+    """Partial dependence on the product of some points, outputs first."""
+    shape = tuple(len(p) for p in points)
+    _checks.check_memory(
+        8 * int(np.prod(shape, dtype=np.float64)) * len(fitted.players.column_names),
+        f"a grid of {' x '.join(map(str, shape))} points",
+        "pass fewer points by `grid`",
+    )
+    values = {}
+    for player, p, place in zip(term, points, np.indices(shape), strict=True):
+        columns = fitted.players.columns[player]
+        for j, column in enumerate(columns):
+            values[int(column)] = (p[:, j] if len(columns) > 1 else p)[place.ravel()]
+    recipe = _outputs.make_recipe("pd", [tuple(sorted(term))], fitted.engine)
+    average = fitted.evaluate(fitted.template.rows(values), recipe)[:, 0]
+    return np.ascontiguousarray(average.T).reshape(-1, *shape)
+
+
+def _breaks(fitted: Fitted, column: int) -> np.ndarray | None:
+    engine = fitted.engine
+    points = engine.split_points(int(column))
+    return None if points is None else effective_breaks(points, engine.strict, engine.single)
+
+
+def _curve(fitted: Fitted, player: int) -> StepCurve | CategoryCurve | None:
+    engine, column = fitted.engine, int(fitted.players.columns[player][0])
+    if fitted.template.labelled[column]:
+        labels = fitted.template.points[column]
+        return CategoryCurve(labels, _average(fitted, (player,), [labels]))
+    breaks = _breaks(fitted, column)
+    if breaks is None:
+        return None
+    strict, single = engine.strict, engine.single
+    levels = _average(fitted, (player,), [piece_points(breaks, strict, single)])
+    missing = _average(fitted, (player,), [np.array([np.nan])]) if engine.allow_nan else None
+    return StepCurve(breaks, levels, None if missing is None else missing[:, 0], strict, single)

@@ -1,0 +1,148 @@
+"""What a fitted explainer works with: an engine, and names for what it computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from fastpd_sklearn.explainers import _checks, _outputs, _rows
+from fastpd_sklearn.explainers._grid import Template
+from fastpd_sklearn.explainers._outputs import Recipe
+from fastpd_sklearn.explainers._players import Players
+from fastpd_sklearn.explainers._protocol import Engine, Term
+from fastpd_sklearn.explainers._response import Selection
+
+BLOCK_BYTES = 2**26
+"""Size of the values that an engine makes at a time."""
+
+MANY_TERMS = 4096
+"""Terms left out beyond which it is not looked up whether they are zero."""
+
+ZERO = 1e-9
+"""What counts as zero, relative to the response."""
+
+
+@dataclass(eq=False)
+class Fitted:
+    """An engine, the terms that are shown of it, and how.
+
+    Parameters
+    ----------
+    engine : Engine
+    players : Players
+    output : str
+        The explainer's parameter when it was fitted.
+    terms : list of tuple of int
+    recipe : Recipe
+        Makes the values of ``terms``.
+    selection : Selection
+    template : Template
+    tags : dict of str to bool
+        What the model says of its input.
+    """
+
+    engine: Engine
+    players: Players
+    output: str
+    terms: list[Term]
+    recipe: Recipe
+    selection: Selection
+    template: Template
+    tags: dict[str, bool]
+
+    @property
+    def intercept(self) -> np.ndarray:
+        """Mean response over the background, of the outputs that are shown."""
+        return self.selection.response(self.engine.intercept)
+
+    def evaluate(self, X, recipe: Recipe, progress: str = "") -> np.ndarray:
+        """Values of a recipe, in blocks of rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        recipe : Recipe
+        progress : str, default=""
+            Who reports progress; nobody if empty.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_terms, n_outputs)
+
+        Raises
+        ------
+        MemoryError
+            If they do not fit into the memory that is free.
+        """
+        n_rows, n_outputs = X.shape[0], len(self.selection.outputs)
+        n_terms = len(recipe.asked if recipe.parts is None else recipe.parts)
+        _checks.check_memory(
+            8 * n_rows * n_terms * n_outputs,
+            f"an explanation of {n_rows} rows by {n_terms} terms of {n_outputs} outputs",
+            "pass fewer rows of X at a time, or fewer terms by `features` or `max_order`",
+        )
+        out = np.empty((n_rows, n_terms, n_outputs))
+        row_bytes = 8 * max(1, len(recipe.asked) * self.engine.n_outputs)
+        block = max(1, BLOCK_BYTES // row_bytes)
+        X = X.tocsr() if sparse.issparse(X) else X
+        intercept = self.intercept
+        for start in range(0, n_rows, block):
+            part = slice(start, min(n_rows, start + block))
+            rows = X if block >= n_rows else _rows.take(X, part)
+            values = self.engine.index_values(rows, recipe.index, recipe.asked)
+            out[part] = recipe.combine(self.selection.values(values), intercept)
+            if progress:
+                print(f"[{progress}] {part.stop} of {n_rows} rows")
+        return out
+
+    def remainder(self, X, values: np.ndarray) -> tuple[np.ndarray | None, bool]:
+        """What the values leave of the response, and whether that is nothing for sure.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        values : ndarray of shape (n_rows, n_terms, n_outputs)
+
+        Returns
+        -------
+        remainder : ndarray of shape (n_rows, n_outputs), or None
+            None for outputs that do not add up.
+        complete : bool
+            Whether each term that is not shown is zero in all rows.
+        """
+        if self.output not in _outputs.ADDITIVE:
+            return None, False
+        response = self.selection.response(self.engine.predict(X))
+        remainder = response - self.intercept - values.sum(axis=1)
+        zero = ZERO * max(np.abs(self.intercept).max(), np.abs(response).max())
+        if np.any(np.abs(remainder) > zero):
+            return remainder, False
+        return remainder, self._is_complete(X, zero)
+
+    def _is_complete(self, X, zero: float) -> bool:
+        hidden = self._hidden_terms()
+        if not hidden:
+            return hidden is not None
+        recipe = _outputs.make_recipe(self.output, hidden, self.engine)
+        return bool(np.all(np.abs(self.evaluate(X, recipe)) <= zero))
+
+    def _hidden_terms(self) -> list[Term] | None:
+        """Terms that are not shown and may be other than zero; None if too many to tell."""
+        size = _outputs.DEFAULT_ORDER[self.output]
+        if self.output == "component":
+            size = max(len(term) for term in self.terms)
+        all_terms = _outputs.default_terms(self.engine, len(self.players), size)
+        while self.output == "component":
+            # A set can have a component only if all its subsets can: where no set of a size
+            # has one, no larger set has.
+            if sum(len(term) == size for term in all_terms) > MANY_TERMS:
+                return None
+            size += 1
+            larger = [term for term in self.engine.common_terms(size) if len(term) == size]
+            if not larger:
+                break
+            all_terms += larger
+        hidden = sorted(set(all_terms).difference(self.terms), key=_outputs.by_size)
+        return hidden if len(hidden) <= MANY_TERMS else None

@@ -1,0 +1,54 @@
+"""Pickles that can be opened where the model's library is not installed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import ClassVar
+
+
+class PackedModelMixin:
+    """Keeps some attributes as one nested byte string within a pickle.
+
+    An unpickled object opens it when one of them is asked for, and not before.
+    """
+
+    _packed_names: ClassVar[tuple[str, ...]] = ("estimator", "estimator_")
+
+    def __getstate__(self):
+        state = dict(super().__getstate__())
+        apart = {name: state.pop(name) for name in self._packed_names if name in state}
+        if apart:
+            state["_packed"] = pickle.dumps(apart, protocol=pickle.HIGHEST_PROTOCOL)
+        return state
+
+    def __getattr__(self, name: str):
+        own = vars(self)
+        packed = own.get("_packed")
+        if packed is not None and name in self._packed_names:
+            opened = pickle.loads(packed)
+            own.update(opened)  # before the bytes go, for the sake of other threads
+            own.pop("_packed", None)
+            if name in opened:
+                return opened[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __deepcopy__(self, memo):
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new
+        vars(new).update(copy.deepcopy(vars(self), memo))
+        return new
+
+    def detach(self):
+        """Forget the model; explaining goes on without it.
+
+        Returns
+        -------
+        self : object
+            With ``estimator=None`` and without ``estimator_``.
+        """
+        own = vars(self)
+        for name in ("_packed", "estimator_"):
+            own.pop(name, None)
+        self.estimator = None
+        return self

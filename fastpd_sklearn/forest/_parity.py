@@ -1,0 +1,93 @@
+"""The check that a model has been read as its own library predicts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fastpd_sklearn.forest._made_rows import MISSING, PLAIN, UNSEEN, made_rows, take
+from fastpd_sklearn.forest._registry import Reader, Reading
+
+_MOST_BACKGROUND_ROWS = 200
+
+
+def check_reading(
+    reader: Reader,
+    model,
+    reading: Reading,
+    X,
+    predict: Callable[[np.ndarray], np.ndarray],
+    *,
+    random_state=None,
+) -> None:
+    """Refuse a model whose parsed forest does not predict what its library predicts.
+
+    The raw predictions are compared on some rows of ``X`` and on rows made from the forest
+    itself: thresholds and their float neighbours, missing values, every category and an
+    unseen one. Made rows that the library does not take are left out.
+
+    Parameters
+    ----------
+    reader : Reader
+        The reader that takes the model.
+    model : object
+        The fitted model.
+    reading : Reading
+        What the reader made of it.
+    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        The background; at most 200 of its rows are used, and none is changed.
+    predict : callable
+        From forest inputs, an ndarray of shape (n_rows, n_inputs) and type float64, to the
+        forest's raw prediction, of shape (n_rows, n_outputs).
+    random_state : int, RandomState instance or None, default=None
+        Chooses the rows; None is the same choice every time.
+
+    Raises
+    ------
+    ValueError
+        If a prediction differs by more than ``reader.tolerance``, relative to
+        :meth:`Forest.scale`.
+    """
+    rng = check_random_state(0 if random_state is None else random_state)
+
+    def compare(rows, raw: np.ndarray, kind: str) -> None:
+        margins = predict(reading.input_map.open(rows).to_array())
+        allowed = reader.tolerance * reading.forest.scale()
+        _refuse_if_misread(model, reader.name, np.abs(margins - raw), allowed, kind)
+
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    chosen = rng.permutation(n_rows)[:_MOST_BACKGROUND_ROWS]
+    background = take(X, np.sort(chosen))
+    compare(background, reader.predict_raw(model, background), "rows of the background")
+    for furthest in (UNSEEN, MISSING, PLAIN):
+        for rows in made_rows(reading, background, furthest, rng):
+            raw = _prediction_if_taken(reader, model, rows)
+            if raw is None:
+                break
+            compare(rows, raw, "rows made from its thresholds and categories")
+        else:
+            return
+
+
+def _prediction_if_taken(reader: Reader, model, rows) -> np.ndarray | None:
+    """The library's raw prediction, or None if it does not take such rows."""
+    try:
+        # What is odd about made rows is of no interest to the user.
+        with np.errstate(all="ignore"):
+            return reader.predict_raw(model, rows)
+    except Exception:  # every library has its own exceptions
+        return None
+
+
+def _refuse_if_misread(
+    model, library: str, error: np.ndarray, allowed: np.ndarray, kind: str
+) -> None:
+    wrong = ~np.all(error <= allowed, axis=1)
+    if wrong.any():
+        raise ValueError(
+            f"{type(model).__name__} has been misread: on {wrong.sum()} of {len(wrong)} {kind} its "
+            f"raw prediction differs from that of {library}, by up to {error.max():.3g}; this "
+            f"version of {library} may be newer than fastpd_sklearn knows, please report it"
+        )
