@@ -1,5 +1,12 @@
 """Exact explanations of tree ensembles as scikit-learn estimators."""
 
-from fastpd_sklearn.explainers import Explanation, VanillaPDExplainer
+from fastpd_sklearn.explainers import (
+    Explanation,
+    FastPDExplainer,
+    PathDependentExplainer,
+    VanillaPDExplainer,
+)
 
-__all__ = ["Explanation", "VanillaPDExplainer"]
+__version__ = "0.1.0"
+
+__all__ = ["Explanation", "FastPDExplainer", "PathDependentExplainer", "VanillaPDExplainer"]

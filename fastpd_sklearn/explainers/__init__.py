@@ -3,6 +3,8 @@
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._curve import CategoryCurve, StepCurve
 from fastpd_sklearn.explainers._explanation import Explanation
+from fastpd_sklearn.explainers._fastpd import FastPDExplainer
+from fastpd_sklearn.explainers._pathdependent import PathDependentExplainer
 from fastpd_sklearn.explainers._protocol import Engine
 from fastpd_sklearn.explainers._vanilla import VanillaPDExplainer
 
@@ -11,6 +13,8 @@ __all__ = [
     "CategoryCurve",
     "Engine",
     "Explanation",
+    "FastPDExplainer",
+    "PathDependentExplainer",
     "StepCurve",
     "VanillaPDExplainer",
 ]

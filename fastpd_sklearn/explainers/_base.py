@@ -64,13 +64,13 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         self.verbose = verbose
 
     @abstractmethod
-    def _make_engine(self, model, X, players: tuple[np.ndarray, ...]) -> tuple[Engine, Head]:
+    def _make_engine(self, opened, X, players: tuple[np.ndarray, ...]) -> tuple[Engine, Head]:
         """An engine with an empty background.
 
         Parameters
         ----------
-        model : object
-            Fitted; not to be changed.
+        opened : object
+            From :meth:`_open_model`; the user's model is not to be changed.
         X : array, sparse matrix or data frame of shape (n_rows, n_columns), or None
             The first rows of the background, checked for their width and names; the base
             hands them to ``engine.update`` afterwards. None without a background.
@@ -84,9 +84,13 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             Tells classes, names of outputs, and the scale.
         """
 
-    def _model_columns(self, model) -> tuple[int | None, tuple[str, ...] | None]:
+    def _open_model(self, model):
+        """Whatever :meth:`_make_engine` is to work on; the model itself if not overridden."""
+        return model
+
+    def _model_columns(self, opened) -> tuple[int | None, tuple[str, ...] | None]:
         """Number and names of the columns that the model was fitted on, as far as known."""
-        return _models.columns_of(model)
+        return _models.columns_of(opened)
 
     # ------------------------------------------------------------------ fit
 
@@ -177,14 +181,15 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
 
     def _learn(self, model, background, sample_weight) -> None:
         self._forget()
-        background = self._set_columns(model, background)
+        opened = self._open_model(model)
+        background = self._set_columns(model, opened, background)
         weights = None
         if background is not None:
             weights = _checks.check_weights(sample_weight, background.shape[0])
         names = getattr(self, "feature_names_in_", None)
         players = make_players(self.n_features_in_, names, self.groups)
         terms = self._named_terms(players)
-        engine, head = self._make_engine(model, background, players.columns)
+        engine, head = self._make_engine(opened, background, players.columns)
         selection = select_outputs(self.target, head, engine.n_outputs)
         if terms is None:
             order = _outputs.resolve_order(self.output, self.max_order)
@@ -220,9 +225,9 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             del own[name]
         own.pop("_fitted", None)
 
-    def _set_columns(self, model, background):
+    def _set_columns(self, model, opened, background):
         """Check the background against the model's columns and note them."""
-        n_columns, names = self._model_columns(model)
+        n_columns, names = self._model_columns(opened)
         if n_columns is not None:
             self.n_features_in_ = int(n_columns)
         if names is not None:

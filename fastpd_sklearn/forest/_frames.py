@@ -195,10 +195,12 @@ def series_like(series, values: np.ndarray):
         return _polars_like(series, values)
     import pandas
 
+    if is_numeric(series):
+        return pandas.Series([np.nan if is_missing(v) else v for v in values], dtype=np.float64)
     if not is_categorical(series):
-        return pandas.Series(values, dtype=np.float64 if is_numeric(series) else series.dtype)
+        return pandas.Series(values, dtype=series.dtype)
     known = series.cat.categories
-    further = [v for v in dict.fromkeys(values.tolist()) if not _is_missing(v) and v not in known]
+    further = [v for v in dict.fromkeys(values.tolist()) if not is_missing(v) and v not in known]
     dtype = pandas.CategoricalDtype([*known, *further], ordered=series.cat.ordered)
     return pandas.Series(pandas.Categorical(values, dtype=dtype))
 
@@ -206,15 +208,18 @@ def series_like(series, values: np.ndarray):
 def _polars_like(series, values: np.ndarray):
     import polars
 
-    items = [None if _is_missing(v) else v for v in values.tolist()]
+    items = [None if is_missing(v) else v for v in values.tolist()]
     dtype = series.dtype
     if dtype == polars.Enum:
         known = dtype.categories.to_list()
-        dtype = polars.Enum(dict.fromkeys([*known, *(v for v in items if v is not None)]))
+        dtype = polars.Enum(list(dict.fromkeys([*known, *(v for v in items if v is not None)])))
     elif dtype.is_numeric():
         dtype = polars.Float64
     return polars.Series(series.name, items, dtype=dtype)
 
 
-def _is_missing(value) -> bool:
-    return value is None or bool(value != value)
+def is_missing(value) -> bool:
+    """Whether a value that a series holds is None, NaN or pandas' NA."""
+    equal = value == value
+    # pandas' NA is neither equal to itself nor different.
+    return value is None or not isinstance(equal, (bool, np.bool_)) or not equal

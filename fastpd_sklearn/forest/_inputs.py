@@ -314,7 +314,7 @@ class Inputs:
     def _encode(self, j: int, codes: np.ndarray, labels: list) -> np.ndarray:
         """Codes among ``labels``, -1 for missing, as codes among the known labels."""
         known = {label: float(c) for c, label in enumerate(self._map.categories[j].tolist())}
-        unknown = [label not in known and not _is_missing(label) for label in labels]
+        unknown = [label not in known and not _frames.is_missing(label) for label in labels]
         if self._map.unknown is None and np.any(unknown):
             self._refuse_unknown(j, [labels[c] for c in np.unique(codes) if c >= 0 and unknown[c]])
         default = np.where(unknown, self._map.unknown, np.nan).tolist()
@@ -358,9 +358,3 @@ def _are_numbers(labels: np.ndarray) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _is_missing(value) -> bool:
-    equal = value == value
-    # pandas' NA is neither equal to itself nor different.
-    return value is None or not isinstance(equal, (bool, np.bool_)) or not equal

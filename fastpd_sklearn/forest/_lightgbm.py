@@ -238,7 +238,8 @@ def _fields(lines: list[str]) -> dict[str, str]:
 
 
 def _numbers(texts: list[str], dtype) -> np.ndarray:
-    return np.fromstring(" ".join(texts), dtype=dtype, sep=" ")
+    # A text of nothing but blanks would be read as one number.
+    return np.fromstring(" ".join(filter(None, texts)), dtype=dtype, sep=" ")
 
 
 # -- Trees ---------------------------------------------------------------------------------

@@ -89,9 +89,11 @@ def _values_by_column(reading: Reading, X, furthest: int, rng) -> dict[int, np.n
     """For every column that the forest tests, a share of its values in random order."""
     forest = reading.forest
     inner = np.flatnonzero(forest.left >= 0)
+    if not len(inner):
+        return {}
     inner = inner[np.argsort(forest.feature[inner], kind="stable")]
     used, starts = np.unique(forest.feature[inner], return_index=True)
-    share = max(1, MOST_ROWS // max(1, len(used)))
+    share = max(1, MOST_ROWS // len(used))
     values = {}
     for j, nodes in zip(used.tolist(), np.split(inner, starts[1:]), strict=True):
         nodes = rng.permutation(nodes)[:share]

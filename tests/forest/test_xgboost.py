@@ -222,9 +222,8 @@ def test_base_score_is_text_of_one_number_or_a_list():
     """A11: the intercept is the logit of the stored share, in any notation."""
     y = np.zeros(300)
     y[:84] = 1
-    model = boosted(
-        y, {"objective": "binary:logistic"}, X=np.random.default_rng(0).normal(size=(300, 2))
-    )
+    noise = np.random.default_rng(0).normal(size=(300, 2))
+    model = boosted(y, {"objective": "binary:logistic"}, X=noise)
     stored = loads(model.save_raw("ubj"))["learner"]["learner_model_param"]["base_score"]
     assert reader.read(model).forest.intercept == pytest.approx([logit(float(stored.strip("[]")))])
     if VERSION >= (3, 1):
@@ -386,7 +385,7 @@ def test_nodes_in_any_order(categorical):
 def test_what_is_not_a_tree():
     trees, rest = parts(boosted(MEAN, rounds=1))
     left = trees[0]["left_children"].astype(int)
-    for wrong, message in ((len(left), "not among"), (2, "two parents"), (0, "two parents")):
+    for wrong, message in ((len(left), "not among"), (2, "do not form"), (0, "two parents")):
         changed = np.where(np.arange(len(left)) == 0, wrong, left)
         with pytest.raises(ValueError, match=message):
             join_trees([{**trees[0], "left_children": changed}], **rest)
@@ -414,7 +413,7 @@ def test_unknown_keys_are_refused(monkeypatch, path):
         return dump
 
     monkeypatch.setattr(_xgboost, "loads", loads_with_a_key)
-    with pytest.raises(ValueError, match="'linear_leaves' in its .*which is not known"):
+    with pytest.raises(ValueError, match=r"'linear_leaves' in its .*which is not known"):
         reader.read(boosted(MEAN, rounds=2))
 
 
@@ -556,17 +555,19 @@ def test_categories_in_a_frame(max_cat_to_onehot):
         assert_same(each, frame[:60])
 
 
-@pytest.mark.parametrize("kind", ["vector leaves", "classes"])
-def test_categories_with_several_outputs(kind):
+def test_categories_and_classes():
     frame, y = make_frame()
-    if kind == "classes":
-        model, y = xgboost.XGBClassifier(enable_categorical=True, **SMALL), np.digitize(y, [0, 2])
-    else:
-        model = xgboost.XGBRegressor(
-            enable_categorical=True, multi_strategy="multi_output_tree", **SMALL
-        )
-        y = np.column_stack([y, -y])
-    assert_same(model.fit(frame, y), frame[:60])
+    model = xgboost.XGBClassifier(enable_categorical=True, **SMALL)
+    assert_same(model.fit(frame, np.digitize(y, [0, 2])), frame[:60])
+
+
+@pytest.mark.skipif(VERSION >= (3, 2), reason="XGBoost refuses to train it")
+def test_categories_and_vector_leaves():
+    frame, y = make_frame()
+    model = xgboost.XGBRegressor(
+        enable_categorical=True, multi_strategy="multi_output_tree", **SMALL
+    )
+    assert_same(model.fit(frame, np.column_stack([y, -y])), frame[:60])
 
 
 @stores_labels
@@ -612,21 +613,13 @@ def test_categories_by_code_where_the_model_holds_no_labels():
 @stores_labels
 def test_polars():
     frame, y = make_frame()
-    letters = pl.Series(
-        frame["letter"].astype(object).where(frame["letter"].notna(), None).tolist()
-    )
-    X = pl.DataFrame(
-        {
-            "x": frame["x"].to_numpy(),
-            "letter": letters.cast(pl.Enum(list("hdbf"))),
-        }
-    )
-    model = xgboost.XGBRegressor(enable_categorical=True, **SMALL).fit(X, y)
+    present = frame["letter"].notna()
+    letters = pl.Series(frame["letter"].astype(object).where(present, None).tolist())
+    train = pl.DataFrame({"x": frame["x"].to_numpy(), "c": letters.cast(pl.Enum(list("hdbf")))})
+    model = xgboost.XGBRegressor(enable_categorical=True, **SMALL).fit(train, y)
     assert reader.read(model).forest.is_categorical.any()
-    assert_same(model, X[:40])
-    assert_same(
-        model, X[:40].with_columns(letters[:40].cast(pl.Enum(list("bdfh"))).alias("letter"))
-    )
+    assert_same(model, train[:40])
+    assert_same(model, train[:40].with_columns(c=letters[:40].cast(pl.Enum(list("bdfh")))))
 
 
 ODD_CODES = [-1, -0.5, -1e-50, -0.0, 0.7, 1.9, 1.9999999999, 5, 77, 2.0**24, 1e30, np.nan]
@@ -667,10 +660,14 @@ def test_codes_for_a_model_of_labels():
     assert_same(model.get_booster(), numbers)
 
 
-def test_missing_does_not_concern_the_codes_of_a_frame():
+@pytest.mark.parametrize("missing", [0, 1, -1, 1.5])
+def test_a_code_of_a_frame_may_mean_missing(missing):
     frame, y = make_frame()
-    model = xgboost.XGBRegressor(enable_categorical=True, missing=1, **SMALL).fit(frame, y)
+    model = xgboost.XGBRegressor(enable_categorical=True, missing=missing, **SMALL).fit(frame, y)
     assert_same(model, frame[:60])
+    # XGBoost compares the frame's own codes, not those of the model.
+    other = frame.assign(number=frame["number"].cat.reorder_categories([20, 30, 40, 60, 80]))
+    assert_same(model, other[:60])
 
 
 # --- heads ---------------------------------------------------------------------------------
@@ -810,8 +807,5 @@ def test_the_model_and_X_are_left_alone(fitted):
 def test_pickled_and_saved_models(fitted, tmp_path):
     model = fitted["classes"]
     assert_same(pickle.loads(pickle.dumps(model)), X[:10])
-    model.save_model(tmp_path / "model.json")
-    loaded = xgboost.XGBClassifier()
-    loaded.load_model(tmp_path / "model.json")
-    assert_same(loaded, X[:10])
-    np.testing.assert_array_equal(reader.read(loaded).head.classes, [0, 1, 2])
+    model.get_booster().save_model(tmp_path / "model.json")
+    assert_same(xgboost.Booster(model_file=tmp_path / "model.json"), X[:10])

@@ -1,0 +1,243 @@
+"""The engine of tree ensembles: a forest, a coverage of its leaves, and the core."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from fastpd_sklearn.core import counting
+from fastpd_sklearn.core.coverage import Coverage, EmpiricalCoverage, PathCoverage
+from fastpd_sklearn.core.model import CoreModel
+from fastpd_sklearn.core.plan import common_terms
+from fastpd_sklearn.core.routing import BinnedRows
+from fastpd_sklearn.core.threads import effective_n_threads
+from fastpd_sklearn.explainers._protocol import Term
+from fastpd_sklearn.forest import Reading
+from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
+
+
+class TreeEngine(ABC):
+    """Explains a forest exactly; subclasses say how its leaves are covered.
+
+    Parameters
+    ----------
+    reading : Reading
+        The model.
+    players : sequence of ndarray of int
+        The columns of each player.
+    n_jobs : int or None
+
+    Attributes
+    ----------
+    n_outputs : int
+    intercept : ndarray of shape (n_outputs,)
+    strict, single : bool
+    allow_nan : bool
+    """
+
+    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
+        forest = reading.forest
+        self.input_map = reading.input_map
+        self.n_jobs = n_jobs
+        owner = np.empty(forest.n_inputs, np.int32)
+        for player, columns in enumerate(players):
+            owner[columns] = player
+        self.core = CoreModel(forest, owner, len(players), ZERO_THRESHOLD)
+        self.cover = forest.cover
+        self.n_outputs = forest.n_outputs
+        self.strict, self.single = forest.strict, forest.single
+        self.allow_nan = self.input_map.allow_nan
+        self._derive()
+
+    @abstractmethod
+    def _make_coverage(self) -> Coverage | None:
+        """The coverage that the state says; None while there is no state."""
+
+    def _derive(self) -> None:
+        """Make from the state what is made from it, and is in no pickle."""
+        self.coverage = self._make_coverage()
+        if self.coverage is not None:
+            share = self.coverage.full_share(self.core.geometry.leaf_sizes)
+            self.intercept = self.core.mean(share)
+
+    def __getstate__(self) -> dict:
+        return {k: v for k, v in self.__dict__.items() if k != "coverage"}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._derive()
+
+    @property
+    def n_threads(self) -> int:
+        """Threads to use, found out at each call."""
+        return effective_n_threads(self.n_jobs)
+
+    def bin(self, X) -> BinnedRows:
+        """The rows of ``X`` as codes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        BinnedRows
+
+        Raises
+        ------
+        ValueError
+            If ``X`` holds a value that the model's library does not take.
+        """
+        inputs, bins = self.input_map.open(X), self.core.bins
+        if inputs.matrix is not None:
+            rows, infinite = bins.bin_matrix(inputs.matrix, self.n_threads)
+        else:
+            rows, _ = bins.empty_rows(inputs.n_rows)
+            infinite = -1
+            for slot, column in enumerate(bins.columns.tolist()):
+                if bins.bin_column(inputs.column(column), slot, rows, self.n_threads):
+                    infinite = column
+        if infinite >= 0 and not self.input_map.allow_inf:
+            raise ValueError(
+                f"Input X contains infinity or a value too large for the model, in column "
+                f"{infinite}, and the model's library refuses such values"
+            )
+        if not self.input_map.allow_nan:
+            self._refuse_missing(rows)
+        return rows
+
+    def _refuse_missing(self, rows: BinnedRows) -> None:
+        for slot, column in enumerate(self.core.bins.columns.tolist()):
+            width = int(rows.width[slot])
+            start = int(rows.offset[slot])
+            codes = rows.data[start : start + width * rows.n_rows].view(f"u{width}")
+            if np.any(codes == np.iinfo(codes.dtype).max):
+                raise ValueError(
+                    f"Input X contains NaN, in column {column}, and the model's library refuses "
+                    "missing values"
+                )
+
+    def predict_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        """Raw prediction from the forest's own inputs, for the check of a reading.
+
+        Parameters
+        ----------
+        inputs : ndarray of shape (n_rows, n_inputs), float64
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+        """
+        rows, _ = self.core.bins.bin_matrix(inputs, self.n_threads)
+        return self.core.predict(rows, self.n_threads)
+
+    def predict(self, X) -> np.ndarray:
+        """Raw prediction of every row, shape (n_rows, n_outputs)."""
+        return self.core.predict(self.bin(X), self.n_threads)
+
+    def common_terms(self, max_order: int | None) -> list[Term]:
+        """Sets of at least two players that lie on a common path, of sizes up to ``max_order``."""
+        return common_terms(self.core.geometry, max_order)
+
+    def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
+        """Values of terms under an index, shape (n_rows, n_terms, n_outputs)."""
+        values = self.core.attribute(self.bin(X), self.coverage, index, terms, self.n_threads)
+        return values.transpose(2, 1, 0)
+
+    def split_points(self, column: int) -> np.ndarray | None:
+        """Thresholds of a column as the trees compare with them; None for a column of labels."""
+        bins = self.core.bins
+        slot = np.searchsorted(bins.columns, column)
+        if slot == len(bins.columns) or bins.columns[slot] != column:
+            return np.empty(0)
+        return None if bins.categorical[slot] else bins.slot_edges(slot)
+
+    @abstractmethod
+    def update(self, X, sample_weight: np.ndarray | None) -> None:
+        """Add rows to the background."""
+
+
+class EmpiricalEngine(TreeEngine):
+    """Covers a leaf by the background rows: which of its sides they satisfy.
+
+    Its state is the weight by leaf and occurring mask, a sum over background rows.
+    """
+
+    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
+        self.state = None
+        self.total = 0
+        super().__init__(reading, players, n_jobs)
+
+    def _make_coverage(self) -> EmpiricalCoverage | None:
+        return None if self.state is None else EmpiricalCoverage(*self.state, float(self.total))
+
+    def update(self, X, sample_weight: np.ndarray | None) -> None:
+        """Add rows to the background."""
+        core = self.core
+        found = counting.count_masks(
+            self.bin(X), core.bins.tests, core.geometry, core.chunks, sample_weight, self.n_threads
+        )
+        self.total = self.total + (X.shape[0] if sample_weight is None else sample_weight.sum())
+        self.state = found if self.state is None else _add_states(self.state, found)
+        self._derive()
+
+
+State = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _add_states(one: State, other: State) -> State:
+    """The sum of two weights by leaf and mask."""
+    starts, masks, weights = zip(one, other, strict=True)
+    n_leaves = len(starts[0]) - 1
+    leaf = np.concatenate([np.repeat(np.arange(n_leaves), np.diff(start)) for start in starts])
+    mask, weight = np.concatenate(masks), np.concatenate(weights)
+    order = np.lexsort((*mask.T, leaf))
+    leaf, mask, weight = leaf[order], mask[order], weight[order]
+    new = np.ones(len(leaf), bool)
+    new[1:] = (leaf[1:] != leaf[:-1]) | np.any(mask[1:] != mask[:-1], axis=1)
+    first = np.flatnonzero(new)
+    start = np.searchsorted(leaf[first], np.arange(n_leaves + 1))
+    return start, mask[first], np.add.reduceat(weight, first) if len(first) else weight
+
+
+class PathEngine(TreeEngine):
+    """Covers a leaf by cover ratios along its path.
+
+    Its state is the weight of the background rows by node; without a background the covers
+    are the model's own.
+    """
+
+    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
+        self.counts = None
+        super().__init__(reading, players, n_jobs)
+
+    def _make_coverage(self) -> PathCoverage:
+        geometry = self.core.geometry
+        size = np.diff(geometry.path_start)
+        first = np.repeat(geometry.player_start[:-1], size)
+        ratio = np.ones(len(geometry.player))
+        np.multiply.at(ratio, first + geometry.path_bit, self._step_ratios())
+        return PathCoverage(geometry.player_start, ratio)
+
+    def _step_ratios(self) -> np.ndarray:
+        """Child / (left + right) cover of every test on every path."""
+        geometry = self.core.geometry
+        node, goes_left = geometry.path_node, geometry.path_left.astype(bool)
+        left, right = geometry.left[node], geometry.right[node]
+        covers = [self.cover] if self.counts is None else [self.counts, self.cover]
+        ratio = np.full(len(node), 0.5)
+        for cover in reversed(covers):
+            whole = cover[left] + cover[right]
+            child = cover[np.where(goes_left, left, right)]
+            np.divide(child, whole, out=ratio, where=whole > 0)
+        return ratio
+
+    def update(self, X, sample_weight: np.ndarray | None) -> None:
+        """Add rows to the background."""
+        core = self.core
+        found = counting.count_nodes(
+            self.bin(X), core.bins.tests, core.geometry, sample_weight, self.n_threads
+        )
+        self.counts = found if self.counts is None else self.counts + found
+        self._derive()

@@ -1,0 +1,99 @@
+"""Exact partial dependence, components and SHAP of tree ensembles over a background."""
+
+from __future__ import annotations
+
+from fastpd_sklearn.explainers._engine import EmpiricalEngine
+from fastpd_sklearn.explainers._trees import TreeExplainer
+
+
+class FastPDExplainer(TreeExplainer):
+    """Explain a tree ensemble exactly over a background of any size.
+
+    ``v_S(x)`` is the weighted mean, over the rows of the background, of the model's response
+    after the columns of the features ``S`` are set to those of ``x``: the same quantity that
+    :class:`VanillaPDExplainer` finds by prediction, at a cost that is linear in the background
+    and in the explained rows. Each leaf of a tree asks only which of its sides a row satisfies;
+    :meth:`fit` counts how often each answer occurs, and all explanations follow from the
+    counts.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+        The model: fitted by ``fit(X, y)``, or left as it is if it is a ``FrozenEstimator``.
+        Not needed for ``fit(model, background)``.
+    output : {"pd", "component", "shap", "shap_interaction", "banzhaf"}, default="pd"
+        What :meth:`transform` gives.
+
+        * "pd": partial dependence ``v_S``;
+        * "component": components ``m_S`` of the functional decomposition; all of them add up
+          to the response;
+        * "shap": interventional SHAP values, one a feature;
+        * "shap_interaction": SHAP interaction values; of a pair the one entry of ``shap``'s
+          symmetric matrix (half the interaction), of a feature its SHAP value less its pairs;
+        * "banzhaf": Banzhaf (interaction) values. They do not add up to the response.
+
+    features : list of int, str, or tuples of them, default=None
+        The terms to show: columns by number or name, groups by name, tuples for sets. None: all
+        features, and the sets of them up to ``max_order`` that lie on a common path of a tree.
+    max_order : "auto", int or None, default="auto"
+        The most features in a set; None for no limit. "auto" is 2 for "component" and
+        "shap_interaction" and otherwise 1.
+    target : object, default=None
+        A class label, or the number of an output, where the model has several; None for all. A
+        binary classifier has one output, that of ``classes_[1]``.
+    groups : dict of str to list of int or str, default=None
+        Columns that play together as one feature, such as
+        ``{"address": ["zip", "city"]}``.
+    response_method : {"auto", "raw", "predict", "predict_proba", "decision_function"}, \
+default="auto"
+        The response to explain: one that the trees add up to. "auto" and "raw" are the margin
+        for boosting, the probability for forests of classifiers.
+    n_jobs : int or None, default=None
+        Number of threads; None is the OpenMP default (``OMP_NUM_THREADS``, threadpoolctl), -1
+        all processors. The result is the same to the last bit.
+    random_state : int, RandomState instance or None, default=None
+        Which of the rows that are made from the forest's own thresholds are checked at
+        ``fit``, where there are very many.
+    verbose : int, default=0
+        Whether to print progress.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The model that is explained.
+    intercept_ : ndarray of shape (n_outputs,)
+        The mean response over the background.
+    terms_ : tuple of tuple of str
+        Names of the features in each term.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where all are strings.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels; classifiers only.
+
+    References
+    ----------
+    J. Liu, T. Steensgaard, M. N. Wright, N. Pfister, M. Hiabu, "Fast Estimation of Partial
+    Dependence Functions using Trees" (2024), for the algorithm and equation 7.
+
+    M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations by
+    functional decomposition of low dimensional structures", AISTATS 2023, for the components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn import FastPDExplainer
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> explainer = FastPDExplainer(output="component").fit(model, X)
+    >>> explainer.intercept_
+    array([2.])
+    >>> explainer.get_feature_names_out()
+    array(['x0', 'x1', 'x0:x1'], dtype=object)
+    >>> explainer.transform([[1.0, 1.0]])
+    array([[2., 2., 2.]])
+    """
+
+    _engine_class = EmpiricalEngine

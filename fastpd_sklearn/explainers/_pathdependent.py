@@ -1,0 +1,102 @@
+"""The path-dependent baselines: Friedman's recursion and TreeSHAP-path."""
+
+from __future__ import annotations
+
+from fastpd_sklearn.explainers._engine import PathEngine
+from fastpd_sklearn.explainers._trees import TreeExplainer
+
+
+class PathDependentExplainer(TreeExplainer):
+    """Explain a tree ensemble by the covers along its paths.
+
+    ``v_S(x)`` follows the row where a tree splits on a feature of ``S``, and elsewhere goes both
+    ways, weighted by the children's shares of cover: Friedman's recursion, on which
+    path-dependent TreeSHAP rests. It needs no background, but describes the trees rather than
+    the function that they compute: two trees that predict alike can get different values, and
+    with correlated features the values do not converge to those of :class:`FastPDExplainer`.
+
+    Without a background (``fit(model)``) the covers are the model's own: sums of hessians for
+    XGBoost, of sample weights for scikit-learn, numbers of rows for LightGBM and
+    HistGradientBoosting. With one they are counted anew on it; below a node that no row of the
+    background reaches, the model's own are used, and halves where these are zero too.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+        The model: fitted by ``fit(X, y)``, or left as it is if it is a ``FrozenEstimator``.
+        Not needed for ``fit(model, background)``.
+    output : {"pd", "component", "shap", "shap_interaction", "banzhaf"}, default="pd"
+        What :meth:`transform` gives.
+
+        * "pd": partial dependence ``v_S``;
+        * "component": components ``m_S`` of the functional decomposition; all of them add up
+          to the response;
+        * "shap": interventional SHAP values, one a feature;
+        * "shap_interaction": SHAP interaction values; of a pair the one entry of ``shap``'s
+          symmetric matrix (half the interaction), of a feature its SHAP value less its pairs;
+        * "banzhaf": Banzhaf (interaction) values. They do not add up to the response.
+
+    features : list of int, str, or tuples of them, default=None
+        The terms to show: columns by number or name, groups by name, tuples for sets. None: all
+        features, and the sets of them up to ``max_order`` that lie on a common path of a tree.
+    max_order : "auto", int or None, default="auto"
+        The most features in a set; None for no limit. "auto" is 2 for "component" and
+        "shap_interaction" and otherwise 1.
+    target : object, default=None
+        A class label, or the number of an output, where the model has several; None for all. A
+        binary classifier has one output, that of ``classes_[1]``.
+    groups : dict of str to list of int or str, default=None
+        Columns that play together as one feature, such as
+        ``{"address": ["zip", "city"]}``.
+    response_method : {"auto", "raw", "predict", "predict_proba", "decision_function"}, \
+default="auto"
+        The response to explain: one that the trees add up to. "auto" and "raw" are the margin
+        for boosting, the probability for forests of classifiers.
+    n_jobs : int or None, default=None
+        Number of threads; None is the OpenMP default (``OMP_NUM_THREADS``, threadpoolctl), -1
+        all processors. The result is the same to the last bit.
+    random_state : int, RandomState instance or None, default=None
+        Which of the rows that are made from the forest's own thresholds are checked at
+        ``fit``, where there are very many.
+    verbose : int, default=0
+        Whether to print progress.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The model that is explained.
+    intercept_ : ndarray of shape (n_outputs,)
+        The mean response over the background.
+    terms_ : tuple of tuple of str
+        Names of the features in each term.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where all are strings.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels; classifiers only.
+
+    References
+    ----------
+    J. H. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of
+    Statistics 29 (2001), section 8.2.
+
+    S. M. Lundberg et al., "From local explanations to global understanding with explainable AI
+    for trees", Nature Machine Intelligence 2 (2020), algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn import PathDependentExplainer
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor(random_state=0).fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> explainer = PathDependentExplainer(output="shap").fit(model)
+    >>> explainer.intercept_
+    array([2.])
+    >>> explainer.transform([[1.0, 1.0]])
+    array([[3., 3.]])
+    """
+
+    _background_optional = True
+    _engine_class = PathEngine

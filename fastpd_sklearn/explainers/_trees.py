@@ -1,0 +1,62 @@
+"""What the explainers of tree ensembles have in common: reading the model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fastpd_sklearn.explainers._base import BaseExplainer
+from fastpd_sklearn.explainers._engine import TreeEngine
+from fastpd_sklearn.explainers._response import check_additive
+from fastpd_sklearn.forest import Reader, Reading, find_reader
+from fastpd_sklearn.forest._parity import check_reading
+
+
+class OpenModel(NamedTuple):
+    """A model with its reader and what that reads."""
+
+    model: object
+    reader: Reader
+    reading: Reading
+
+
+class TreeExplainer(BaseExplainer):
+    """Base of explainers whose engine is a :class:`TreeEngine`."""
+
+    _engine_class: type[TreeEngine]
+
+    def _open_model(self, model) -> OpenModel:
+        reader = find_reader(model)
+        if reader is None:
+            raise TypeError(
+                f"{type(self).__name__} explains tree ensembles and cannot read a "
+                f"{type(model).__module__.partition('.')[0]} {type(model).__name__}; it reads "
+                f"{supported_models()}. Explain any other model with VanillaPDExplainer"
+            )
+        return OpenModel(model, reader, reader.read(model))
+
+    def _model_columns(self, opened: OpenModel) -> tuple[int | None, tuple[str, ...] | None]:
+        return opened.reading.input_map.n_columns, opened.reading.input_map.names
+
+    def _make_engine(self, opened: OpenModel, X, players):
+        model, reader, reading = opened
+        check_additive(self.response_method, reading.head)
+        engine = self._engine_class(reading, players, self.n_jobs)
+        if X is not None:
+            check_reading(
+                reader,
+                model,
+                reading,
+                X,
+                engine.predict_inputs,
+                random_state=self.random_state,
+            )
+        return engine, reading.head
+
+
+def supported_models() -> str:
+    """Which models the readers take, for messages."""
+    return (
+        "scikit-learn's decision trees, forests, gradient boosting, histogram gradient boosting "
+        "and isolation forest, XGBoost's and LightGBM's boosters and estimators, and what "
+        "other packages register"
+    )
