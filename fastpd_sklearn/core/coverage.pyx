@@ -35,8 +35,15 @@ cdef extern from *:
     int lowest_bit "FASTPD_CTZ"(uint64_t) noexcept nogil
 
 
+cdef uint64_t _low_bits(int64_t n) noexcept nogil:
+    """A word with its lowest n bits set; any n."""
+    if n >= 64:
+        return <uint64_t> -1
+    return (<uint64_t> 1 << n) - 1 if n > 0 else 0
+
+
 cdef class Coverage:
-    """Base class."""
+    """Base class. For Python a coverage has `near_full` and `without_pairs`."""
 
     cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
         """Number of rows q in the leaf's mixture."""
@@ -71,30 +78,86 @@ cdef class EmpiricalCoverage(Coverage):
         self.start, self.mask = start, mask
         self.share = weight / total
 
-    def full_share(self, sizes):
-        """Share of the background in each leaf.
+    def near_full(self, sizes):
+        """Shares within all sides of a leaf, and within all but one.
 
         Parameters
         ----------
         sizes : ndarray of shape (n_leaves,), int64
-            Number of players of each leaf.
 
         Returns
         -------
-        ndarray of shape (n_leaves,), float64
+        full : ndarray of shape (n_leaves,), float64
+            ``w[T]``.
+        one : ndarray of shape (sum(sizes),), float64
+            ``w[T - i]``, leaf by leaf.
         """
+        full_array = np.zeros(len(sizes))
+        one_array = np.zeros(int(sizes.sum()))
         cdef const int64_t[::1] size = sizes
-        shares = np.zeros(len(sizes))
-        cdef double[::1] out = shares
-        cdef int64_t l, e, w, n
+        cdef double[::1] full = full_array, one = one_array
+        cdef int64_t l, e, w, i, missed, which = 0, first = 0
+        cdef uint64_t lacking
         for l in range(size.shape[0]):
             for e in range(self.start[l], self.start[l + 1]):
-                n = 0
+                missed = 0
                 for w in range(self.mask.shape[1]):
-                    n += popcount(self.mask[e, w])
-                if n == size[l]:
-                    out[l] += self.share[e]
-        return shares
+                    lacking = ~self.mask[e, w] & _low_bits(size[l] - 64 * w)
+                    if lacking:
+                        missed += popcount(lacking)
+                        which = 64 * w + lowest_bit(lacking)
+                if missed == 0:
+                    full[l] += self.share[e]
+                elif missed == 1:
+                    one[first + which] += self.share[e]
+            for i in range(first, first + size[l]):
+                one[i] += full[l]
+            first += size[l]
+        return full_array, one_array
+
+    def without_pairs(self, sizes, leaves, locals_):
+        """Shares within all sides of a leaf but two.
+
+        Parameters
+        ----------
+        sizes : ndarray of shape (n_leaves,), int64
+        leaves : ndarray of shape (n,), int64
+        locals_ : ndarray of shape (n, 2), int64
+            The two local players; where both are the same the result means nothing.
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+            ``w[T - ij]``.
+        """
+        cdef const int64_t[::1] leaf = leaves
+        cdef const int64_t[:, ::1] pair = locals_
+        out_array = np.zeros(len(leaves))
+        if not len(leaves):
+            return out_array
+        cdef double[::1] out = out_array
+        cdef int64_t k, e, w, n_words = self.mask.shape[1]
+        cdef uint64_t bits, lacking
+        cdef const int64_t[::1] size = sizes
+        cdef bint fits
+        cdef int64_t l
+        for k in range(leaf.shape[0]):
+            if pair[k, 0] == pair[k, 1]:
+                continue
+            l = leaf[k]
+            for e in range(self.start[l], self.start[l + 1]):
+                fits = True
+                for w in range(n_words):
+                    lacking = ~self.mask[e, w] & _low_bits(size[l] - 64 * w)
+                    bits = 0
+                    if pair[k, 0] >> 6 == w:
+                        bits |= <uint64_t> 1 << (pair[k, 0] & 63)
+                    if pair[k, 1] >> 6 == w:
+                        bits |= <uint64_t> 1 << (pair[k, 1] & 63)
+                    fits = fits and not lacking & ~bits
+                if fits:
+                    out[k] += self.share[e]
+        return out_array
 
     cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
         return self.start[leaf + 1] - self.start[leaf]
@@ -160,15 +223,33 @@ cdef class PathCoverage(Coverage):
     def __init__(self, player_start, ratio):
         self.player_start, self.ratio = player_start, ratio
 
-    def full_share(self, sizes):
-        """Share of the cover in each leaf, as `EmpiricalCoverage.full_share`."""
-        shares = np.ones(len(sizes))
-        cdef double[::1] out = shares
-        cdef int64_t l, i
-        for l in range(out.shape[0]):
+    def near_full(self, sizes):
+        """Shares within all sides of a leaf, and within all but one; as `EmpiricalCoverage`."""
+        full_array = np.ones(len(sizes))
+        one_array = np.ones(int(sizes.sum()))
+        cdef double[::1] full = full_array, one = one_array
+        cdef int64_t l, i, j
+        for l in range(full.shape[0]):
             for i in range(self.player_start[l], self.player_start[l + 1]):
-                out[l] *= self.ratio[i]
-        return shares
+                full[l] *= self.ratio[i]
+                for j in range(self.player_start[l], self.player_start[l + 1]):
+                    if j != i:
+                        one[i] *= self.ratio[j]
+        return full_array, one_array
+
+    def without_pairs(self, sizes, leaves, locals_):
+        """Shares within all sides of a leaf but two; as `EmpiricalCoverage`."""
+        out_array = np.ones(len(leaves))
+        cdef const int64_t[::1] leaf = leaves
+        cdef const int64_t[:, ::1] pair = locals_
+        cdef double[::1] out = out_array
+        cdef int64_t k, i, first
+        for k in range(leaf.shape[0]):
+            first = self.player_start[leaf[k]]
+            for i in range(first, self.player_start[leaf[k] + 1]):
+                if i - first != pair[k, 0] and i - first != pair[k, 1]:
+                    out[k] *= self.ratio[i]
+        return out_array
 
     cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
         return 1

@@ -12,8 +12,15 @@ from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.coverage import Coverage
 from fastpd_sklearn.core.evaluation import attribute
 from fastpd_sklearn.core.geometry import Geometry, Units
-from fastpd_sklearn.core.plan import Plan
+from fastpd_sklearn.core.plan import Matches, Plan
 from fastpd_sklearn.core.routing import BinnedRows
+from fastpd_sklearn.core.steps import Steps
+
+MOST_STEP_ENTRIES = 2**24
+"""The largest table of a step function: beyond it rows are looked up by their masks."""
+
+UNTESTED, SEVERAL = -1, -2
+"""In place of a player's binned column: no tree tests the player; it has more than one."""
 
 
 class CoreModel:
@@ -59,6 +66,7 @@ class CoreModel:
             np.asarray(player_of_input, np.int32),
             n_players,
         )
+        self.slot_of_player = _single_slots(self.bins.columns, player_of_input, n_players)
         self.value = np.ascontiguousarray(forest.value)
         self.tree_output = forest.tree_output
         self.intercept = forest.intercept
@@ -129,20 +137,60 @@ class CoreModel:
         ndarray of shape (n_outputs, n_terms, n_rows), float64
         """
         out = np.zeros((self.n_outputs, len(terms), rows.n_rows))
+        if index == "component" and self._has_steps(terms):
+            tested = [k for k, term in enumerate(terms) if self._is_tested(term)]
+            terms = [terms[k] for k in tested]
+            matches = Matches(self.geometry, terms)
+            columns = np.array(tested, np.int64)
+            self.steps.look_up(rows, coverage, matches, terms, columns, out, n_threads)
+            return out
         units = self.chunks if all(len(term) == 1 for term in terms) else self.leaves
-        plan = Plan(self.geometry, units, terms)
-        rules = Rules(index, self.geometry.leaf_sizes)
         attribute(
             rows,
             self.bins.tests,
             self.geometry,
             units,
-            plan,
+            Plan(self.geometry, units, terms),
             coverage,
-            rules,
+            Rules(index, self.geometry.leaf_sizes),
             self.leaf_value,
             self.tree_output,
             out,
             n_threads,
         )
         return out
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Step functions of the columns' codes."""
+        return Steps(
+            self.bins.tests,
+            self.bins.n_codes,
+            self.geometry,
+            self.slot_of_player,
+            self.leaf_value,
+            self.tree_output,
+            self.n_outputs,
+        )
+
+    def _has_steps(self, terms: list[tuple[int, ...]]) -> bool:
+        """Whether the components of all terms are tables over codes, of tolerable size."""
+        if any(len(term) > 2 for term in terms):
+            return False
+        if any(self.slot_of_player[player] == SEVERAL for term in terms for player in term):
+            return False
+        tested = [term for term in terms if self._is_tested(term)]
+        return self.steps.table_sizes(tested).max(initial=0) <= MOST_STEP_ENTRIES
+
+    def _is_tested(self, term: tuple[int, ...]) -> bool:
+        """Whether the trees test all players of a term; otherwise its values are zero."""
+        return all(self.slot_of_player[player] >= 0 for player in term)
+
+
+def _single_slots(columns: np.ndarray, player_of_input: np.ndarray, n_players: int) -> np.ndarray:
+    """The binned column of each player, or UNTESTED or SEVERAL."""
+    owner = np.asarray(player_of_input)[columns]
+    slot = np.full(n_players, UNTESTED, np.int32)
+    slot[owner] = np.arange(len(columns))
+    slot[np.bincount(owner, minlength=n_players) > 1] = SEVERAL
+    return slot

@@ -47,6 +47,37 @@ class Plan:
         self.leaf_term_slot = (place - self.unit_term_start[unit_of_leaf[leaf]]).astype(np.int32)
 
 
+class Matches:
+    """For terms of one or two players the leaves that have a part in them, term by term.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    terms : list of tuple of int
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_terms + 1,), int64
+    leaf : ndarray of shape (n,), int64
+    local : ndarray of shape (n, 2), int64
+        The local players of the term's first and last player.
+    packed : ndarray of shape (n, 3), int64
+        Both, side by side.
+    """
+
+    def __init__(self, geometry, terms):
+        singles, pairs = _match_singles(geometry, terms), _match_pairs(geometry, terms)
+        leaf = np.concatenate([singles[0], pairs[0]])
+        term = np.concatenate([singles[1], pairs[1]])
+        local = np.concatenate([np.stack([singles[2], singles[2]], axis=1), pairs[2]])
+        order = np.lexsort((leaf, term))
+        self.start = np.searchsorted(term[order], np.arange(len(terms) + 1))
+        self.leaf, self.local = leaf[order], local[order]
+        self.packed = np.column_stack([self.leaf, self.local])
+        if not len(self.packed):
+            self.packed = np.zeros((1, 3), np.int64)
+
+
 def common_terms(geometry, max_order=None):
     """Sets of two or more players that lie on a common path.
 
@@ -61,12 +92,19 @@ def common_terms(geometry, max_order=None):
     list of tuple of int
         By size, then in lexicographic order.
     """
-    found = set()
+    if max_order == 1:
+        return []
+    _, low, high, _ = _all_pairs(geometry)
+    pairs = np.unique(np.stack([low, high], axis=1), axis=0)
+    found = [tuple(pair) for pair in pairs.tolist()]
+    if max_order == 2:
+        return found
+    larger = set()
     for players in _player_sets(geometry)[0]:
         most = len(players) if max_order is None else min(max_order, len(players))
-        for size in range(2, most + 1):
-            found.update(combinations(players, size))
-    return sorted(found, key=lambda term: (len(term), term))
+        for size in range(3, most + 1):
+            larger.update(combinations(players, size))
+    return found + sorted(larger, key=lambda term: (len(term), term))
 
 
 def _player_sets(geometry):
@@ -82,31 +120,73 @@ def _player_sets(geometry):
 
 def _match(geometry, terms):
     """All pairs of a leaf and a term that it has a part in, with the term's local mask."""
-    single = np.full(geometry.n_players, -1, np.int64)
+    leaf, term, local = _match_singles(geometry, terms)
+    mask = np.zeros((len(leaf), geometry.n_words), np.uint64)
+    _set_bits(mask, np.arange(len(leaf)), local)
+    parts = [(leaf, term, mask)]
+    leaf, term, local = _match_pairs(geometry, terms)
+    mask = np.zeros((len(leaf), geometry.n_words), np.uint64)
+    _set_bits(mask, np.repeat(np.arange(len(leaf)), 2), local.ravel())
+    parts.append((leaf, term, mask))
+    if any(len(t) > 2 for t in terms):
+        parts.append(_match_sets(geometry, terms))
+    return tuple(np.concatenate(part) for part in zip(*parts))
+
+
+def _match_singles(geometry, terms):
+    """Leaf, term and local player for terms of one player."""
+    number = np.full(geometry.n_players, -1, np.int64)
     for k, term in enumerate(terms):
         if len(term) == 1:
-            single[term[0]] = k
+            number[term[0]] = k
     size = geometry.leaf_sizes
     leaf = np.repeat(np.arange(geometry.n_leaves), size)
     first = geometry.player_start[:geometry.n_leaves]
     local = np.arange(len(geometry.player)) - np.repeat(first, size)
-    term = single[geometry.player]
+    term = number[geometry.player]
     keep = term >= 0
-    n_words = geometry.n_words
-    mask = np.zeros((int(keep.sum()), n_words), np.uint64)
-    _set_bits(mask, np.arange(len(mask)), local[keep])
-    leaf, term = leaf[keep], term[keep]
-    if any(len(t) > 1 for t in terms):
-        parts = _match_sets(geometry, terms)
-        leaf = np.concatenate([leaf, parts[0]])
-        term = np.concatenate([term, parts[1]])
-        mask = np.concatenate([mask, parts[2]])
-    return leaf, term, mask
+    return leaf[keep], term[keep], local[keep]
+
+
+def _match_pairs(geometry, terms):
+    """Leaf, term and both local players, of shape (n, 2), for terms of two players."""
+    numbers = [k for k, term in enumerate(terms) if len(term) == 2]
+    if not numbers:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 2), np.int64)
+    wanted = np.array([terms[k] for k in numbers], np.int64)
+    key = wanted[:, 0] * geometry.n_players + wanted[:, 1]
+    order = np.argsort(key)
+    leaf, low, high, local = _all_pairs(geometry)
+    found = low * geometry.n_players + high
+    place = np.minimum(np.searchsorted(key[order], found), len(key) - 1)
+    keep = key[order][place] == found
+    return leaf[keep], np.array(numbers, np.int64)[order[place[keep]]], local[keep]
+
+
+def _all_pairs(geometry):
+    """Every pair of players of every leaf: leaf, lower and higher player, both local players."""
+    size = geometry.leaf_sizes
+    leaves, lows, highs, locals_ = [np.empty(0, np.int64)], [], [], [np.empty((0, 2), np.int64)]
+    for d in np.unique(size[size > 1]).tolist():
+        leaf = np.flatnonzero(size == d)
+        players = geometry.player[geometry.player_start[leaf][:, None] + np.arange(d)]
+        i, j = np.triu_indices(d, 1)
+        swapped = players[:, i] > players[:, j]
+        local = np.stack([np.where(swapped, j, i), np.where(swapped, i, j)], axis=2)
+        leaves.append(np.repeat(leaf, len(i)))
+        lows.append(np.minimum(players[:, i], players[:, j]).ravel().astype(np.int64))
+        highs.append(np.maximum(players[:, i], players[:, j]).ravel().astype(np.int64))
+        locals_.append(local.reshape(len(leaf) * len(i), 2))
+    none = [np.empty(0, np.int64)]
+    return (
+        np.concatenate(leaves), np.concatenate(none + lows), np.concatenate(none + highs),
+        np.concatenate(locals_),
+    )
 
 
 def _match_sets(geometry, terms):
-    """The same for terms of two or more players."""
-    number = {term: k for k, term in enumerate(terms) if len(term) > 1}
+    """The same for terms of three or more players, with the local mask."""
+    number = {term: k for k, term in enumerate(terms) if len(term) > 2}
     most = max(len(term) for term in number)
     sets, of_leaf = _player_sets(geometry)
     found = [_subsets_in(players, number, most) for players in sets]
@@ -140,7 +220,7 @@ def _subsets_in(players, number, most):
         return [(term, k) for term, k in number.items() if members.issuperset(term)]
     return [
         (term, number[term])
-        for size in range(2, most + 1)
+        for size in range(3, most + 1)
         for term in combinations(players, size)
         if term in number
     ]

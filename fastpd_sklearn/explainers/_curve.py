@@ -136,10 +136,12 @@ def effective_breaks(points: np.ndarray, strict: bool, single: bool) -> np.ndarr
     points = np.unique(np.asarray(points, dtype=np.float64))
     if not single:
         return points
-    rounded = points.astype(np.float32)
-    wrong = rounded < points if strict else rounded > points
     towards = np.float32(np.inf if strict else -np.inf)
-    return np.unique(np.where(wrong, np.nextafter(rounded, towards), rounded).astype(np.float64))
+    with np.errstate(over="ignore"):
+        rounded = points.astype(np.float32)
+        beyond = np.nextafter(rounded, towards)
+    wrong = rounded < points if strict else rounded > points
+    return np.unique(np.where(wrong, beyond, rounded).astype(np.float64))
 
 
 def piece_points(breaks: np.ndarray, strict: bool, single: bool) -> np.ndarray:
@@ -159,8 +161,9 @@ def piece_points(breaks: np.ndarray, strict: bool, single: bool) -> np.ndarray:
         return np.zeros(1)
     dtype = np.float32 if single else np.float64
     largest = np.finfo(dtype).max
+    with np.errstate(over="ignore"):
+        below = np.nextafter(dtype(breaks[0]), dtype(-np.inf))
+        above = np.nextafter(dtype(breaks[-1]), dtype(np.inf))
     if strict:
-        end = np.nextafter(breaks[:1].astype(dtype), dtype(-np.inf))
-        return np.concatenate([np.maximum(end, -largest), breaks]).astype(np.float64)
-    end = np.nextafter(breaks[-1:].astype(dtype), dtype(np.inf))
-    return np.concatenate([breaks, np.minimum(end, largest)]).astype(np.float64)
+        return np.concatenate([[max(below, -largest)], breaks]).astype(np.float64)
+    return np.concatenate([breaks, [min(above, largest)]]).astype(np.float64)

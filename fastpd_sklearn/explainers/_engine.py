@@ -58,7 +58,7 @@ class TreeEngine(ABC):
         """Make from the state what is made from it, and is in no pickle."""
         self.coverage = self._make_coverage()
         if self.coverage is not None:
-            share = self.coverage.full_share(self.core.geometry.leaf_sizes)
+            share, _ = self.coverage.near_full(self.core.geometry.leaf_sizes)
             self.intercept = self.core.mean(share)
 
     def __getstate__(self) -> dict:

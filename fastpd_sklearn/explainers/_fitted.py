@@ -115,7 +115,9 @@ class Fitted:
         if self.output not in _outputs.ADDITIVE:
             return None, False
         response = self.selection.response(self.engine.predict(X))
-        remainder = response - self.intercept - values.sum(axis=1)
+        remainder = response - self.intercept
+        for t, term in enumerate(self.terms):
+            remainder = remainder - _outputs.share(self.output, term) * values[:, t]
         zero = ZERO * max(np.abs(self.intercept).max(), np.abs(response).max())
         if np.any(np.abs(remainder) > zero):
             return remainder, False

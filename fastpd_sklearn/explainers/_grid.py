@@ -11,7 +11,7 @@ from fastpd_sklearn.explainers import _rows
 from fastpd_sklearn.forest import _frames
 
 GRID_RESOLUTION = 100
-SAMPLE_SIZE = 10_000
+SAMPLE_SIZE = 4_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,16 @@ def is_model(obj) -> bool:
     Returns
     -------
     bool
-        True if its type has a callable ``predict``, or a registered reader takes it.
+        True if its type has a callable ``predict``, a registered reader takes it, or it is a
+        ``FrozenEstimator``.
     """
     if isinstance(obj, type):
         raise TypeError(f"expected a fitted model or data, got the class {obj.__name__}")
-    return callable(getattr(type(obj), "predict", None)) or find_reader(obj) is not None
+    return (
+        isinstance(obj, FrozenEstimator)
+        or callable(getattr(type(obj), "predict", None))
+        or find_reader(obj) is not None
+    )
 
 
 def unfreeze(model):
@@ -41,10 +46,10 @@ def unfreeze(model):
 def is_fitted(model) -> bool:
     """Whether a model is fitted; one that cannot be fitted, such as a booster, always is."""
     try:
-        check_is_fitted(model)
+        check_is_fitted(unfreeze(model))
     except NotFittedError:
         return False
-    except TypeError:
+    except (AttributeError, TypeError):  # no scikit-learn estimator
         return True
     return True
 
@@ -56,7 +61,7 @@ def check_fitted(model) -> None:
 
 
 def columns_of(model) -> tuple[int | None, tuple[str, ...] | None]:
-    """What scikit-learn's attributes say of the columns that a model was fitted on.
+    """What a model says of the columns that it was fitted on.
 
     Parameters
     ----------
@@ -70,7 +75,19 @@ def columns_of(model) -> tuple[int | None, tuple[str, ...] | None]:
     """
     names = getattr(model, "feature_names_in_", None)
     n_columns = getattr(model, "n_features_in_", None)
-    return n_columns, None if names is None else tuple(str(name) for name in names)
+    if n_columns is None:
+        return _columns_as_read(model)
+    return int(n_columns), None if names is None else tuple(str(name) for name in names)
+
+
+def _columns_as_read(model) -> tuple[int | None, tuple[str, ...] | None]:
+    """The same of a model without scikit-learn's attributes, such as a booster."""
+    reader = find_reader(model)
+    try:
+        input_map = None if reader is None else reader.read(model).input_map
+    except ValueError:  # it cannot be read, which is no matter to who goes by predictions
+        input_map = None
+    return (None, None) if input_map is None else (input_map.n_columns, input_map.names)
 
 
 def fit_model(estimator, X, y, sample_weight, explainer: str):

@@ -91,6 +91,14 @@ def subsets(term: Term):
     return chain.from_iterable(combinations(term, k) for k in range(1, len(term) + 1))
 
 
+def share(output: str, term: Term) -> int:
+    """How often a term counts where all terms add up to the response.
+
+    A pair of SHAP interaction values stands in two places of ``shap``'s symmetric matrix.
+    """
+    return 2 if output == "shap_interaction" and len(term) == 2 else 1
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How the columns of an output come from one call of ``Engine.index_values``.

@@ -147,8 +147,9 @@ class Response:
             self.head = _read_head(self._reader, model)
         else:
             self._method = _choose_method(model, response_method)
-            classes = classes_of(model) if self._method != "predict" else None
-            self.head = Head(additive=(self._method, "raw"), classes=classes)
+            self.head = Head(
+                additive=(self._method, "raw"), classes=_answered_classes(model, self._method)
+            )
 
     def __call__(self, X) -> np.ndarray:
         """Respond.
@@ -172,8 +173,23 @@ class Response:
             )
         answer = np.asarray(answer, dtype=np.float64)
         answer = answer.reshape(len(answer), -1)
-        is_binary = self._method == "predict_proba" and answer.shape[1] == 2
-        return answer[:, 1:] if is_binary else answer
+        if self._method != "predict_proba" or answer.shape[1] != 2:
+            return answer
+        if not np.allclose(answer.sum(axis=1), 1.0, atol=1e-5):
+            raise ValueError(
+                f"the two columns of predict_proba of {type(self._model).__name__} do not add up "
+                "to 1, so that they are not those of a binary classifier; explain a model of one "
+                "target"
+            )
+        return answer[:, 1:]
+
+
+def _answered_classes(model, method: str) -> np.ndarray | None:
+    """The classes that the columns of a response stand for, if they do."""
+    one_against_one = getattr(model, "decision_function_shape", None) == "ovo"
+    if method == "predict" or (method == "decision_function" and one_against_one):
+        return None
+    return classes_of(model)
 
 
 def _read_head(reader, model) -> Head:

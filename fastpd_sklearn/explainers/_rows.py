@@ -228,8 +228,8 @@ def _sparse_column(source, j: int):
 
 def _stored(values: np.ndarray):
     """A sparse column in which every value is stored, zeros too."""
-    n_rows = len(values)
-    return sparse.csc_array((values, np.arange(n_rows), [0, n_rows]), shape=(n_rows, 1))
+    rows = np.arange(len(values), dtype=np.int32)  # scikit-learn's trees take no wider index
+    return sparse.csc_array((values, (rows, np.zeros_like(rows))), shape=(len(rows), 1))
 
 
 def _replace_sparse(X, columns):

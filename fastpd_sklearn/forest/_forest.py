@@ -313,11 +313,13 @@ def check_forest(forest: Forest) -> None:
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     children = np.concatenate([forest.left[inner], forest.right[inner]])
     parents = np.concatenate([inner, inner])
-    roots = forest.tree_start[:-1]
-    expected = np.setdiff1d(np.arange(forest.n_nodes), roots)
     if np.any(np.diff(forest.tree_start) < 1):
         raise ValueError("a tree has no node")
-    if np.any(children <= parents) or not np.array_equal(np.sort(children), expected):
+    n_parents = np.ones(forest.n_nodes, dtype=np.int64)
+    n_parents[forest.tree_start[:-1]] = 0
+    if np.any(children <= parents) or not np.array_equal(
+        np.bincount(children, minlength=forest.n_nodes), n_parents
+    ):
         raise ValueError("the children of a tree's nodes do not form a tree, root first")
     if np.any(tree[children] != tree[parents]):
         raise ValueError("a node's child belongs to another tree")
@@ -331,11 +333,10 @@ def check_forest(forest: Forest) -> None:
         (forest.tree_output < 0) | (forest.tree_output + forest.value.shape[1] > forest.n_outputs)
     ):
         raise ValueError(f"a tree adds to an output that is not among the {forest.n_outputs}")
+    feature, categorical = forest.feature[inner], forest.is_categorical[inner]
     numeric = np.zeros(forest.n_inputs, bool)
-    numeric[forest.feature[inner][~forest.is_categorical[inner]]] = True
-    both = np.intersect1d(
-        forest.feature[inner][forest.is_categorical[inner]], np.flatnonzero(numeric)
-    )
+    numeric[feature[~categorical]] = True
+    both = feature[categorical & numeric[feature]]
     if len(both):
         raise ValueError(
             f"input {both[0]} is split on by threshold in one node and by category in another"

@@ -37,6 +37,15 @@ def is_categorical(series) -> bool:
     return hasattr(series, "cat") and hasattr(series.cat, "categories")
 
 
+def has_codes(series) -> bool:
+    """Whether a categorical series has codes of its own, which a model may be trained on."""
+    if _is_polars(series):
+        import polars
+
+        return series.dtype == polars.Enum
+    return True
+
+
 def labels(series) -> np.ndarray | None:
     """Labels of a categorical series in the order of its codes; None for other dtypes.
 

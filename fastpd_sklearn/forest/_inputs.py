@@ -287,7 +287,9 @@ class Inputs:
     def _is_readable(self, series) -> bool:
         if not _frames.is_categorical(series):
             return _frames.holds_numbers(series)
-        return self._map.labels_as_codes or _are_numbers(_frames.labels(series))
+        if self._map.labels_as_codes:
+            return _frames.has_codes(series)
+        return _are_numbers(_frames.labels(series))
 
     def _is_plain(self, j: int, series) -> bool:
         """Whether a column is used as the numbers that it holds."""
@@ -309,7 +311,9 @@ class Inputs:
     def _own_codes(self, series) -> tuple[np.ndarray, list]:
         """The codes of a frame's column, of which ``missing`` may be one, and their labels."""
         codes, labels = _frames.codes(series)
-        return np.where(self._is_missing(codes), -1, codes), labels
+        if _frames.is_categorical(series):
+            codes = np.where(self._is_missing(codes), -1, codes)
+        return codes, labels
 
     def _encode(self, j: int, codes: np.ndarray, labels: list) -> np.ndarray:
         """Codes among ``labels``, -1 for missing, as codes among the known labels."""

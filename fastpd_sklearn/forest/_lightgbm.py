@@ -247,43 +247,31 @@ def _numbers(texts: list[str], dtype) -> np.ndarray:
 
 def _forest(text: _Text) -> Forest:
     n_trees = len(text.trees)
-    n_leaves = text.numbers("num_leaves", np.int64, n_trees)
-    nodes = _Nodes(n_leaves)
-    threshold = text.numbers("threshold", np.float64, nodes.n_inner)
-    kind = text.numbers("decision_type", np.int64, nodes.n_inner)
-    missing = kind >> _MISSING_SHIFT
-    if np.any((missing < _MISSING_NONE) | (missing > _MISSING_NAN)):
-        raise ValueError(
-            f"the LightGBM model has a decision_type of unknown meaning, among {np.unique(kind)}"
-        )
-    categorical = (kind & _CATEGORICAL) > 0
-    # Where training saw nothing missing, NaN is read as zero and compared. Categorical nodes
-    # send NaN to the right in any case.
-    missing_left = np.where(missing == _MISSING_NONE, threshold >= 0, (kind & _DEFAULT_LEFT) > 0)
+    nodes = _Nodes(text.numbers("num_leaves", np.int64, n_trees))
+
+    def at_inner(field: str, dtype=np.int64) -> np.ndarray:
+        return text.numbers(field, dtype, nodes.n_inner)
+
+    threshold = at_inner("threshold", np.float64)
+    decision = _Decision(at_inner("decision_type"), threshold)
+    category_start, category = _categories_of_nodes(text, nodes, decision.categorical, threshold)
     value = text.numbers("leaf_value", np.float64, nodes.n_leaves)
     if text.is_averaged:
         value /= n_trees // text.n_outputs
-    category_start, category = _categories_of_nodes(text, nodes, categorical, threshold)
     forest = Forest(
         tree_start=nodes.tree_start,
-        left=nodes.children(text.numbers("left_child", np.int64, nodes.n_inner)),
-        right=nodes.children(text.numbers("right_child", np.int64, nodes.n_inner)),
-        feature=nodes.spread(
-            text.numbers("split_feature", np.int32, nodes.n_inner), np.full(nodes.n_leaves, -1)
-        ).astype(np.int32),
-        threshold=nodes.spread(
-            np.where(categorical, np.nan, _as_compared(threshold)), np.full(nodes.n_leaves, np.nan)
-        ),
-        missing_left=nodes.at_inner(missing_left & ~categorical),
-        zero_as_missing=nodes.at_inner((missing == _MISSING_ZERO) & ~categorical),
-        is_categorical=nodes.at_inner(categorical),
-        listed_left=nodes.at_inner(categorical),
+        left=nodes.children(at_inner("left_child")),
+        right=nodes.children(at_inner("right_child")),
+        feature=nodes.spread(at_inner("split_feature"), -1).astype(np.int32),
+        threshold=nodes.spread(decision.threshold, np.nan),
+        missing_left=nodes.spread(decision.missing_left, False),
+        zero_as_missing=nodes.spread(decision.zero_as_missing, False),
+        is_categorical=nodes.spread(decision.categorical, False),
+        listed_left=nodes.spread(decision.categorical, False),
         category_start=category_start,
         category=category,
-        value=nodes.spread(np.zeros(nodes.n_inner), value)[:, None],
-        cover=nodes.spread(
-            text.numbers("internal_count", np.float64, nodes.n_inner), _leaf_counts(text)
-        ),
+        value=nodes.spread(0.0, value)[:, None],
+        cover=nodes.spread(at_inner("internal_count", np.float64), _leaf_counts(text)),
         tree_output=(np.arange(n_trees) % text.n_outputs).astype(np.int32),
         intercept=np.zeros(text.n_outputs),
         n_inputs=text.n_columns,
@@ -292,6 +280,26 @@ def _forest(text: _Text) -> Forest:
     )
     check_forest(forest)
     return forest
+
+
+class _Decision:
+    """How inner nodes send a row left or right, in the terms of :class:`Forest`."""
+
+    def __init__(self, kind: np.ndarray, threshold: np.ndarray) -> None:
+        missing = kind >> _MISSING_SHIFT
+        if np.any((missing < _MISSING_NONE) | (missing > _MISSING_NAN)):
+            raise ValueError(
+                "the LightGBM model has a decision_type of unknown meaning, one of "
+                f"{np.unique(kind).tolist()}"
+            )
+        self.categorical = (kind & _CATEGORICAL) > 0
+        # Where training saw nothing missing, NaN is read as zero and compared. Categorical
+        # nodes send it to the right in any case.
+        by_default = (kind & _DEFAULT_LEFT) > 0
+        missing_left = np.where(missing == _MISSING_NONE, threshold >= 0, by_default)
+        self.missing_left = missing_left & ~self.categorical
+        self.zero_as_missing = (missing == _MISSING_ZERO) & ~self.categorical
+        self.threshold = np.where(self.categorical, np.nan, _as_compared(threshold))
 
 
 class _Nodes:
@@ -311,21 +319,17 @@ class _Nodes:
         self.inner = self._root + np.arange(self.n_inner) - first
         self.leaf = np.setdiff1d(np.arange(self.tree_start[-1]), self.inner, assume_unique=True)
 
-    def spread(self, inner: np.ndarray, leaf: np.ndarray) -> np.ndarray:
-        """An array over all nodes."""
+    def spread(self, inner, leaf) -> np.ndarray:
+        """An array over all nodes from one over the inner nodes and one over the leaves."""
         array = np.empty(self.tree_start[-1], dtype=np.result_type(inner, leaf))
         array[self.inner] = inner
         array[self.leaf] = leaf
         return array
 
-    def at_inner(self, flags: np.ndarray) -> np.ndarray:
-        """Flags over all nodes, False at leaves."""
-        return self.spread(flags, np.zeros(self.n_leaves, dtype=bool))
-
     def children(self, index: np.ndarray) -> np.ndarray:
         """Children over all nodes by LightGBM's numbers, -1 at leaves."""
         child = np.where(index < 0, self._first_leaf + ~index, self._root + index)
-        return self.spread(child, np.full(self.n_leaves, -1)).astype(np.int32)
+        return self.spread(child, -1).astype(np.int32)
 
 
 def _as_compared(threshold: np.ndarray) -> np.ndarray:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from fastpd_sklearn import VanillaPDExplainer
+from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 
-EXPLAINERS = [VanillaPDExplainer]
+EXPLAINERS = [FastPDExplainer, PathDependentExplainer, VanillaPDExplainer]
 """Every explainer that takes a tree ensemble and a background."""
 
-INTERVENTIONAL = [VanillaPDExplainer]
+INTERVENTIONAL = [FastPDExplainer, VanillaPDExplainer]
 """Those of them for which ``v_S`` is the mean over the rows of the background."""
 
 

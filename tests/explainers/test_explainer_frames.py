@@ -54,7 +54,7 @@ def test_other_names_are_refused(explainer_class, named_model, X, frame):
 def test_array_input_checks_the_width_alone(explainer_class, named_model, X, frame):
     explainer = explainer_class().fit(named_model, frame(X, NAMES))
     assert_allclose(explainer.transform(X), explainer.transform(frame(X, NAMES)))
-    with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 4"):
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
         explainer.transform(X[:, :3])
 
 
@@ -208,3 +208,18 @@ def test_linear_model_on_frames(frame, X, y):
     model = LinearRegression().fit(data, y)
     explainer = VanillaPDExplainer(output="shap", n_jobs=1).fit(model, data)
     assert_allclose(explainer.transform(data), model.coef_ * (X - X.mean(axis=0)), atol=1e-12)
+
+
+def test_a_booster_knows_its_columns(explainer_class, X, y):
+    """LightGBM's own ``Booster.predict`` takes columns in any order."""
+    pd = pytest.importorskip("pandas")
+    lightgbm = pytest.importorskip("lightgbm")
+    data = pd.DataFrame(X, columns=NAMES)
+    params = {"verbose": -1, "num_threads": 1, "min_data_in_leaf": 3}
+    booster = lightgbm.train(params, lightgbm.Dataset(data, y), 3)
+    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+        explainer_class().fit(booster, data[NAMES[::-1]])
+    nameless = lightgbm.train(params, lightgbm.Dataset(X, y), 3)
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
+        explainer_class().fit(nameless, X[:, :3])
+    assert explainer_class().fit(nameless, data).terms_ == (("a",), ("b",), ("c",), ("d",))

@@ -352,14 +352,20 @@ def parts(model):
 
 
 def permuted(tree, rng):
-    """The same tree with its nodes, but for the root, in another order."""
+    """The same tree with its nodes, but for the root, and categories in another order."""
     n_nodes = len(tree["left_children"])
     order = np.concatenate([[0], 1 + rng.permutation(n_nodes - 1)])
     new = np.append(np.argsort(order), -1)
     per_node = {k: v[order] for k, v in tree.items() if np.shape(v) == (n_nodes,)}
     for child in ("left_children", "right_children"):
         per_node[child] = new[per_node[child]]
-    return {**tree, **per_node, "categories_nodes": new[tree["categories_nodes"]]}
+    reverse = {
+        "categories": tree["categories"][::-1],
+        "categories_segments": len(tree["categories"])
+        - tree["categories_segments"]
+        - tree["categories_sizes"],
+    }
+    return {**tree, **per_node, **reverse, "categories_nodes": new[tree["categories_nodes"]]}
 
 
 @pytest.mark.parametrize("categorical", [False, True])
@@ -379,7 +385,9 @@ def test_nodes_in_any_order(categorical):
         predict(forest, rows[:30]), predict(join_trees(trees, **rest), rows[:30])
     )
     if categorical:
-        assert forest.is_categorical.any()
+        lists = np.split(forest.category, forest.category_start[1:-1])
+        assert sum(len(categories) > 1 for categories in lists) > len(trees)
+        assert all(np.all(np.diff(categories) > 0) for categories in lists)
 
 
 def test_what_is_not_a_tree():

@@ -1,0 +1,151 @@
+"""Partial dependence on grids, and the exact curves."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.inspection import partial_dependence
+from toys import StumpExplainer, Stumps
+
+from fastpd_sklearn import VanillaPDExplainer
+from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
+
+
+@pytest.mark.parametrize("output", ["pd", "shap", "banzhaf"])
+@pytest.mark.parametrize("features", [1, (0, 2)])
+def test_same_as_brute_force(interventional, model, X, output, features):
+    explainer = interventional(output=output).fit(model, X)
+    result = explainer.partial_dependence(features)
+    columns = [features] if isinstance(features, int) else list(features)
+    truth = partial_dependence(
+        model, X, columns, method="brute", kind="average", grid_resolution=10**6
+    )
+    for ours, theirs in zip(result.grid_values, truth.grid_values, strict=True):
+        assert_allclose(ours, theirs)
+    assert_allclose(result.average, truth.average, rtol=1e-10)
+
+
+def test_axes_follow_the_request(explainer_class, model, X):
+    explainer = explainer_class().fit(model, X)
+    grids = [[0.0, 1.0], [0.5, 1.5, 2.0]]
+    one = explainer.partial_dependence(("x2", 0), grid=grids).average
+    other = explainer.partial_dependence((0, 2), grid=grids[::-1]).average
+    assert one.shape == (1, 2, 3)
+    assert_allclose(one, other.transpose(0, 2, 1))
+
+
+def test_outputs_come_first(interventional, classifier, X):
+    result = interventional().fit(classifier, X).partial_dependence(0, grid=[0.0, 1.0])
+    truth = []
+    for point in [0.0, 1.0]:
+        rows = X.copy()
+        rows[:, 0] = point
+        truth.append(classifier.predict_proba(rows).mean(axis=0))
+    assert_allclose(result.average, np.transpose(truth))
+
+
+def test_group(interventional, model, X):
+    explainer = interventional(groups={"g": [1, 3]}).fit(model, X)
+    points = np.array([[0.0, 2.0], [1.0, 0.5]])
+    result = explainer.partial_dependence("g", grid=points)
+    truth = []
+    for point in points:
+        rows = X.copy()
+        rows[:, [1, 3]] = point
+        truth.append(model.predict(rows).mean())
+    assert_allclose(result.average, [truth])
+    joint = explainer.partial_dependence(("g", 0), grid=[points, [0.0, 1.0, 2.0]])
+    assert joint.average.shape == (1, 2, 3)
+    with pytest.raises(ValueError, match=r"group of 2 columns, .* shape \(n_points, 2\)"):
+        explainer.partial_dependence("g")
+
+
+def test_grid_is_of_quantiles_where_there_are_many_values():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2)) * 1e-10
+    X[:970, 1] = 2.0
+    X[3, 0] = np.nan
+    explainer = StumpExplainer().fit(Stumps([0.0, 0.0], [1.0, 2.0]), X)
+    tiny, tied = (explainer.partial_dependence(j).grid_values[0] for j in range(2))
+    assert len(tiny) == 100
+    assert_allclose(tiny, np.nanquantile(X[:, 0], np.linspace(0, 1, 100)), rtol=1e-12)
+    assert np.all(np.diff(tied) > 0)
+    assert tied[-1] == 2.0
+
+
+def test_grid_of_a_column_without_numbers(explainer_class, model, X):
+    constant = np.full((10, 4), 7.0)
+    assert explainer_class().fit(model, constant).partial_dependence(0).grid_values[0] == [7.0]
+    missing = np.full((10, 4), np.nan)
+    stumps = StumpExplainer().fit(Stumps([0.0] * 4, [1.0] * 4), missing)
+    assert np.isnan(stumps.partial_dependence(0).grid_values[0]).all()
+
+
+def test_bad_grids(explainer_class, model, X):
+    explainer = explainer_class().fit(model, X)
+    with pytest.raises(ValueError, match="grid: column 0 takes numbers"):
+        explainer.partial_dependence(0, grid=["low"])
+    with pytest.raises(ValueError, match="non-empty array"):
+        explainer.partial_dependence(0, grid=[])
+    with pytest.raises(ValueError, match="expected a list of 2 arrays"):
+        explainer.partial_dependence((0, 1), grid=[0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="unknown feature 'age'"):
+        explainer.partial_dependence("age")
+    with pytest.raises(ValueError, match="names a feature twice"):
+        explainer.partial_dependence((0, 0))
+
+
+def test_by_prediction_there_is_no_curve(model, X):
+    assert "curve" not in VanillaPDExplainer().fit(model, X).partial_dependence(0)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("single", [False, True])
+def test_curve_is_exact_on_thresholds_and_beside_them(strict, single):
+    model = Stumps([0.1, 0.3], [5.0, 1.0], strict, single)
+    background = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, np.nan]])
+    explainer = StumpExplainer().fit(model, background)
+    result = explainer.partial_dependence(0)
+    curve = result.curve
+    near = [0.1]
+    for dtype in (np.float32, np.float64):
+        for towards in (-np.inf, np.inf):
+            near.append(np.nextafter(dtype(0.1), dtype(towards)))
+    near = [*np.array(near, dtype=np.float64), np.float32(0.1), -1e300, 1e300, 0.1 + 7e-10]
+    truth = []
+    for x in [*near, np.nan]:
+        rows = background.copy()
+        rows[:, 0] = x
+        with np.errstate(over="ignore"):
+            truth.append(model.predict(rows).mean())
+    assert_allclose(curve([*near, np.nan]), [truth], rtol=1e-12)
+    assert_allclose(curve(result.grid_values[0]), result.average)
+    assert_allclose(curve.missing, truth[-1])
+
+
+def test_curve_where_missing_values_are_not_taken(monkeypatch, X):
+    monkeypatch.setattr("toys.StumpEngine.allow_nan", False)
+    explainer = StumpExplainer().fit(Stumps([1.0] * 4, [1.0] * 4), X)
+    curve = explainer.partial_dependence(0).curve
+    assert curve.missing is None
+    assert np.isnan(curve([np.nan, 0.0])).tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_breaks_in_single_precision(strict):
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=50), rng.normal(size=50).astype(np.float32)])
+    breaks = effective_breaks(points, strict, single=True)
+    assert np.array_equal(breaks, breaks.astype(np.float32))
+    x = np.concatenate([points, breaks]).astype(np.float32)
+    x = np.unique([x, np.nextafter(x, np.float32(9)), np.nextafter(x, np.float32(-9))])
+    for t, b in zip(np.sort(points), np.sort(breaks), strict=True):
+        with_t = x < t if strict else x <= np.float64(t)
+        with_b = x < b if strict else x <= np.float64(b)
+        assert np.array_equal(with_t, with_b)
+
+
+def test_a_point_in_every_piece():
+    assert piece_points(np.empty(0), False, False).tolist() == [0.0]
+    assert len(piece_points(np.array([1.0, 2.0]), True, True)) == 3
+    top = np.finfo(np.float64).max
+    assert np.isfinite(piece_points(np.array([0.0, top]), False, False)).all()
