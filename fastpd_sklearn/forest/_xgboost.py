@@ -251,11 +251,13 @@ def _head(model, objective: str, n_outputs: int) -> Head:
     )
     link = _LINKS[objective]
     if link == "identity":
-        # What XGBClassifier and binary:hinge predict are classes.
+        # What XGBClassifier, binary:hinge and multi:softmax predict are classes.
         plain = not isinstance(model, xgboost.XGBClassifier) and objective != "binary:hinge"
         additive, method = ("raw", "predict") if plain else ("raw",), None
+    elif classifier:
+        additive, method = ("raw",), "predict_proba"
     else:
-        additive, method = ("raw",), "predict_proba" if classifier else "predict"
+        additive, method = ("raw",), "predict" if objective != "multi:softmax" else None
     return Head(
         additive=additive,
         link="multi_logit" if link == "logit" and n_outputs > 1 else link,

@@ -23,33 +23,35 @@ def interventional(request):
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def X():
-    """Rows with ties, so that values meet thresholds."""
-    return np.random.default_rng(0).integers(0, 5, size=(30, 4)) / 2.0
+    """Rows with ties, so that values meet thresholds; nobody may change them."""
+    rows = np.random.default_rng(0).integers(0, 5, size=(30, 4)) / 2.0
+    rows.flags.writeable = False
+    return rows
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def y(X):
     return X[:, 0] * X[:, 1] + 2 * X[:, 2] + (X[:, 1] > 1) * X[:, 3]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def labels(y):
     return np.array(["high", "low", "mid"])[np.digitize(y, [3.0, 6.0])]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def model(X, y):
     return RandomForestRegressor(n_estimators=3, max_depth=4, random_state=0).fit(X, y)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def classifier(X, labels):
     return RandomForestClassifier(n_estimators=3, max_depth=3, random_state=0).fit(X, labels)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def binary(X, y):
     target = np.where(y > 4, "yes", "no")
     return RandomForestClassifier(n_estimators=3, max_depth=3, random_state=0).fit(X, target)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.inspection import partial_dependence
 from toys import StumpExplainer, Stumps
 
-from fastpd_sklearn import VanillaPDExplainer
+from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
 
 
@@ -120,6 +120,25 @@ def test_curve_is_exact_on_thresholds_and_beside_them(strict, single):
     assert_allclose(curve([*near, np.nan]), [truth], rtol=1e-12)
     assert_allclose(curve(result.grid_values[0]), result.average)
     assert_allclose(curve.missing, truth[-1])
+
+
+def test_curve_of_a_forest_is_exact(model, X):
+    curve = FastPDExplainer().fit(model, X).partial_dependence(2).curve
+    assert len(curve.breaks) > 1
+    points = np.concatenate([curve.breaks, np.linspace(-1, 3, 41)])
+    points = np.concatenate([points, np.nextafter(points, 9), np.nextafter(points, -9), [np.nan]])
+    brute = partial_dependence(
+        model, X, [2], custom_values={2: points}, method="brute", kind="average"
+    )
+    assert_allclose(curve(points), brute.average, rtol=1e-10)
+
+
+def test_without_a_background_the_grid_is_that_of_the_thresholds(model):
+    explainer = PathDependentExplainer().fit(model)
+    result = explainer.partial_dependence(1)
+    assert_allclose(result.average, result.curve.levels)
+    assert result.average.shape == (1, len(result.curve.breaks) + 1)
+    assert explainer.partial_dependence((0, 1), grid=[[0.0], [1.0, 2.0]]).average.shape == (1, 1, 2)
 
 
 def test_curve_where_missing_values_are_not_taken(monkeypatch, X):

@@ -10,6 +10,9 @@ from fastpd_sklearn import VanillaPDExplainer
 from fastpd_sklearn.explainers._response import check_additive
 from fastpd_sklearn.forest import Head
 
+# Models that were fitted on arrays warn when they predict frames.
+pytestmark = pytest.mark.filterwarnings("ignore:X has feature names, but")
+
 PARAMETERS = [
     ({"output": "shapley"}, ValueError, r"output='shapley' is none of 'pd', 'component', 'shap'"),
     ({"response_method": "proba"}, ValueError, "response_method='proba' is none of 'auto'"),

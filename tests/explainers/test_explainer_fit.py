@@ -20,6 +20,9 @@ from toys import StumpExplainer, Stumps
 
 from fastpd_sklearn import VanillaPDExplainer
 
+# Models that were fitted on arrays warn when they predict frames.
+pytestmark = pytest.mark.filterwarnings("ignore:X has feature names, but")
+
 SMALL = RandomForestRegressor(n_estimators=2, max_depth=3, random_state=0)
 
 

@@ -8,6 +8,9 @@ from sklearn.linear_model import LinearRegression
 from fastpd_sklearn import VanillaPDExplainer
 from fastpd_sklearn.explainers import Explanation
 
+# Models that were fitted on arrays warn when they predict frames.
+pytestmark = pytest.mark.filterwarnings("ignore:X has feature names, but")
+
 
 def test_shapes(explainer_class, model, classifier, X):
     one = explainer_class(output="shap").fit(model, X).explain(X)

@@ -717,11 +717,16 @@ def test_unfitted(data):
         reader.read(empty)
 
 
+class Distributed(lgb.LGBMRegressor):
+    """What of LightGBM's Dask models the reader goes by."""
+
+    def to_local(self):
+        return lgb.LGBMRegressor()
+
+
 def test_dask_models_are_refused():
-    dask = pytest.importorskip("dask.distributed")
-    assert dask
-    with pytest.raises(ValueError, match="to_local"):
-        reader.read(lgb.DaskLGBMRegressor())
+    with pytest.raises(ValueError, match=r"Distributed .*to_local"):
+        reader.read(Distributed())
 
 
 class Doctored(lgb.Booster):

@@ -313,7 +313,8 @@ def test_corrupted_models_are_refused(model):
         refused(model, X, corrupted(reading, missing_left=flipped))
 
 
-@pytest.mark.parametrize("model", ALL, ids=str)
+# An isolation forest draws thresholds between the float32 values, where "<" is "<=".
+@pytest.mark.parametrize("model", [m for m in ALL if not isinstance(m, IsolationForest)], ids=str)
 def test_wrong_comparison_is_refused(model):
     model, X = fit_numbers(model)
     reading = find_reader(model).read(model)

@@ -733,6 +733,17 @@ def test_regressors_with_a_link(objective, label, link):
     assert_answers(model, "predict")
 
 
+@pytest.mark.parametrize(
+    ("objective", "method"), [("multi:softprob", "predict"), ("multi:softmax", None)]
+)
+def test_regressors_of_classes(objective, method):
+    model = xgboost.XGBRegressor(objective=objective, num_class=3, **SMALL).fit(X, LABELS["class"])
+    head = reader.read(model).head
+    assert (head.link, head.link_method, head.classes) == ("softmax", method, None)
+    if method is not None:
+        assert_answers(model, method)
+
+
 @pytest.mark.parametrize("name", ["regressor", "targets", "vector leaves", "ranker", "dart"])
 def test_regressors_and_rankers_add_up_to_their_prediction(fitted, name):
     model = fitted[name]

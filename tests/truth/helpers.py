@@ -19,16 +19,13 @@ def terms_of(output, n_players):
     return [T for k in sizes for T in combinations(range(n_players), k)]
 
 
-def make_explainer(coverage, output, names, **params):
+def make_explainer(coverage, output, names, max_order="auto", **params):
     """An explainer that shows every term that can be other than zero."""
-    params.setdefault("max_order", "auto" if output in _LARGEST else None)
     if output == "pd":  # no PD function is zero: name them all
-        params["features"] = [
-            tuple(names[k] for k in T)
-            for T in terms_of("pd", len(names))
-            if params["max_order"] is None or len(T) <= params["max_order"]
-        ]
-    return EXPLAINERS[coverage](output=output, n_jobs=1, **params)
+        largest = len(names) if max_order is None else max_order
+        terms = [T for T in terms_of("pd", len(names)) if len(T) <= largest]
+        params["features"] = [tuple(names[k] for k in T) for T in terms]
+    return EXPLAINERS[coverage](output=output, max_order=max_order, n_jobs=1, **params)
 
 
 def assert_close(actual, truth, scale, tolerance=1e-10):

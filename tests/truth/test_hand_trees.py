@@ -4,13 +4,12 @@ The trees and every number are those of Proposition 3.1 and its proof in Liu, St
 Pfister & Hiabu, "Fast Estimation of Partial Dependence Functions using Trees" (2024).
 """
 
-import json
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
+from tests.truth.boosters import make_booster
 from tests.truth.toys import ForestModel, make_forest
 
 CELLS = np.array([[0.0, 0.0], [0.0, 0.4], [0.7, 0.0], [0.7, 0.4]])
@@ -55,63 +54,17 @@ def toy(name):
 
 
 def booster(name):
-    """The same as a genuine XGBoost model, from its JSON format."""
-    xgboost = pytest.importorskip("xgboost")
+    """The same as a genuine XGBoost model."""
     first = FIRST_COLUMN[name]
     second = 1 - first
-    below = [750.0, 1750.0]
-    middle = [250.0, 250.0]
-    leaves = [500.0, *middle, 1500.0]
     tree = {
-        "base_weights": [0.0, 0.0, 0.0, 10.0, -5.0, -5.0, 10.0],
-        "categories": [],
-        "categories_nodes": [],
-        "categories_segments": [],
-        "categories_sizes": [],
-        "default_left": [0] * 7,
-        "id": 0,
-        "left_children": [1, 3, 5, -1, -1, -1, -1],
-        "loss_changes": [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0],
-        "parents": [2147483647, 0, 0, 1, 1, 2, 2],
-        "right_children": [2, 4, 6, -1, -1, -1, -1],
-        "split_conditions": [*(THRESHOLDS[j] for j in (first, second, second)), 10, -5, -5, 10],
-        "split_indices": [first, second, second, 0, 0, 0, 0],
-        "split_type": [0] * 7,
-        "sum_hessian": [2500.0, *below, *leaves],
-        "tree_param": {
-            "num_deleted": "0",
-            "num_feature": "2",
-            "num_nodes": "7",
-            "size_leaf_vector": "1",
-        },
+        "left": [1, 3, 5, -1, -1, -1, -1],
+        "right": [2, 4, 6, -1, -1, -1, -1],
+        "feature": [first, second, second, -1, -1, -1, -1],
+        "number": [*(THRESHOLDS[j] for j in (first, second, second)), 10.0, -5.0, -5.0, 10.0],
+        "cover": [2500.0, 750.0, 1750.0, 500.0, 250.0, 250.0, 1500.0],
     }
-    learner = {
-        "attributes": {},
-        "feature_names": [],
-        "feature_types": [],
-        "gradient_booster": {
-            "model": {
-                "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": "1"},
-                "iteration_indptr": [0, 1],
-                "tree_info": [0],
-                "trees": [tree],
-            },
-            "name": "gbtree",
-        },
-        "learner_model_param": {
-            "base_score": "0E0",
-            "boost_from_average": "0",
-            "num_class": "0",
-            "num_feature": "2",
-            "num_target": "1",
-        },
-        "objective": {
-            "name": "reg:squarederror",
-            "reg_loss_param": {"scale_pos_weight": "1"},
-        },
-    }
-    model = {"learner": learner, "version": [2, 1, 0]}
-    return xgboost.Booster(model_file=bytearray(json.dumps(model).encode()))
+    return make_booster([tree], 2)
 
 
 MODELS = {"forest": toy, "xgboost": booster}

@@ -1,0 +1,1 @@
+"""Benchmarks against ``model.predict`` and other packages: ``python -m benchmarks --help``."""
