@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import sys
 from dataclasses import asdict, dataclass
@@ -12,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from benchmarks.cases import Case, Inputs
+from benchmarks.cases import Case, Inputs, digest
 from benchmarks.memory import peak_mib
 from benchmarks.tasks import TASKS
 
@@ -103,8 +102,8 @@ def measure(
     )
     found.seconds = seconds / job.share
     found.fingerprint = inputs.fingerprint()
-    found.digest = hashlib.blake2b(values, digest_size=8).hexdigest()
-    path = folder / f"{hashlib.blake2b(found.spec.encode(), digest_size=8).hexdigest()}.npz"
+    found.digest = digest(values)
+    path = folder / f"{digest(np.frombuffer(found.spec.encode(), np.uint8))}.npz"
     arrays = {**answer._asdict(), "values": values, "rows": np.array(answer.rows, dtype=np.int64)}
     np.savez(path, **arrays)
     found.answer = str(path)

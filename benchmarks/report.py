@@ -20,6 +20,7 @@ COLUMNS = (
     *("seconds", "x predict", "x peer", "peak MiB", "output MiB", "values", "note"),
 )
 PACKAGES = ("fastpd-sklearn", "numpy", "scikit-learn", "xgboost", "lightgbm", "shap")
+SLOPES = ("task", "contender", "model", "by", "slope")
 STEEP_FROM = 10_000
 """Fewest rows from which a slope is fitted."""
 
@@ -74,7 +75,7 @@ class Report:
         if budgets := self._budgets():
             parts += ["## Budgets", _table(("task", "case", "limit", "found", "holds"), budgets)]
         if slopes := self._slopes():
-            parts += ["## Log-log slopes", _table(("task", "model", "by", "slope"), slopes)]
+            parts += ["## Log-log slopes", _table(SLOPES, slopes)]
         if bits := self._bits():
             parts += ["## Same bits for any number of threads", bits]
         return "\n\n".join(parts) + "\n"
@@ -114,11 +115,12 @@ class Report:
     def _slopes(self) -> list[list[str]]:
         """Of ours, by each number that differs between cases that are otherwise the same."""
         out = []
-        for (task, model, by), points in series(self.measured).items():
+        for (task, contender, model, by), points in series(self.measured).items():
             points = [p for p in points if p[0] >= STEEP_FROM or by == "trees"]
             if len(points) > 1:
                 size, seconds = np.log(np.array(points)).T
-                out.append([task, model, by, f"{np.polyfit(size, seconds, 1)[0]:.2f}"])
+                slope = f"{np.polyfit(size, seconds, 1)[0]:.2f}"
+                out.append([task, contender, model, by, slope])
         return out
 
     def _bits(self) -> str:
@@ -154,7 +156,7 @@ class Report:
 
 
 def series(measured: list[Measurement]) -> dict[tuple, list[tuple[float, float]]]:
-    """Points (size, seconds) of ours by task, model and what the size is."""
+    """Points (size, seconds) of ours by task, contender, model and what the size is."""
     out: dict[tuple, list] = {}
     for found in measured:
         if found.error or not found.contender.startswith(OURS):
@@ -164,7 +166,8 @@ def series(measured: list[Measurement]) -> dict[tuple, list[tuple[float, float]]
         size = {"background": case.n_background, "trees": case.n_trees, "rows": case.n_rows}[what]
         model = f"{case.model}, {case.n_columns} columns"
         if found.task != "scaling_threads":
-            out.setdefault((found.task, model, what), []).append((size, found.seconds))
+            key = found.task, found.contender, model, what
+            out.setdefault(key, []).append((size, found.seconds))
     return out
 
 

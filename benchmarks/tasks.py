@@ -49,7 +49,6 @@ MODELS = ("xgb_3", "xgb_8", "xgb_10", "lgb_31", "lgb_255", "hgb_6", "rf_10")
 
 ALL_SIZES = square("xgb_6", SIZES, COLUMNS)
 ALL_MODELS = tuple(case for model in MODELS for case in square(model, (40_000,), (50,)))
-DEEP = square("rf_full", (200, 2_000), (20,))
 
 TASKS = (
     Task(
@@ -61,7 +60,7 @@ TASKS = (
     Task(
         "fit",
         "Coverage of the background",
-        ALL_SIZES + ALL_MODELS + DEEP,
+        ALL_SIZES + ALL_MODELS,
         {OURS: ours.fit, "predict": peers.predict_mean},
         quick=True,
     ),
@@ -81,7 +80,7 @@ TASKS = (
     Task(
         "pd_grid",
         "Fit, and every column on a grid of 5 points",
-        ALL_SIZES + DEEP,
+        ALL_SIZES,
         {
             OURS: ours.pd_grid(5),
             "woodelf": peers.woodelf_pd_grid(5),
@@ -113,7 +112,7 @@ TASKS = (
     Task(
         "shap",
         "Interventional SHAP",
-        ALL_SIZES + ALL_MODELS + square("rf_full", (200,), (20,)),
+        ALL_SIZES + ALL_MODELS,
         {OURS: ours.shap, "woodelf": peers.woodelf_shap, "shap": peers.shap_shap},
         quick=True,
     ),

@@ -269,6 +269,8 @@ class Steps:
 
     def table_sizes(self, terms):
         """Entries of each term's table, ndarray of shape (n_terms,), int64."""
+        if not terms:
+            return np.empty(0, np.int64)
         room = (self.n_codes + 2)[self.slot_of_player]
         return np.array([np.prod(room[list(term)]) for term in terms], np.int64) * self.n_outputs
 

@@ -88,8 +88,16 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         """Whatever :meth:`_make_engine` is to work on; the model itself if not overridden."""
         return model
 
-    def _model_columns(self, opened) -> tuple[int | None, tuple[str, ...] | None]:
-        """Number and names of the columns that the model was fitted on, as far as known."""
+    def _model_columns(self, opened, X) -> tuple[int | None, tuple[str, ...] | None]:
+        """Number and names of the columns that ``X`` is to have, as far as the model knows them.
+
+        Parameters
+        ----------
+        opened : object
+            From :meth:`_open_model`.
+        X : array, sparse matrix or data frame, or None
+            The background.
+        """
         return _models.columns_of(opened)
 
     # ------------------------------------------------------------------ fit
@@ -227,7 +235,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
 
     def _set_columns(self, model, opened, background):
         """Check the background against the model's columns and note them."""
-        n_columns, names = self._model_columns(opened)
+        n_columns, names = self._model_columns(opened, background)
         if n_columns is not None:
             self.n_features_in_ = int(n_columns)
         if names is not None:

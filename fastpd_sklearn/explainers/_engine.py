@@ -16,6 +16,9 @@ from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.forest import Reading
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 
+ROW_TREES_A_THREAD = 10_000
+"""Rows times trees that are worth a thread of their own."""
+
 
 class TreeEngine(ABC):
     """Explains a forest exactly; subclasses say how its leaves are covered.
@@ -73,6 +76,11 @@ class TreeEngine(ABC):
         """Threads to use, found out at each call."""
         return effective_n_threads(self.n_jobs)
 
+    def _threads_for(self, n_rows: int) -> int:
+        """Threads for some rows: starting them must not cost more than they save."""
+        work = n_rows * self.core.geometry.n_trees
+        return min(self.n_threads, max(1, work // ROW_TREES_A_THREAD))
+
     def bin(self, X) -> BinnedRows:
         """The rows of ``X`` as codes.
 
@@ -90,13 +98,14 @@ class TreeEngine(ABC):
             If ``X`` holds a value that the model's library does not take.
         """
         inputs, bins = self.input_map.open(X), self.core.bins
+        n_threads = self._threads_for(inputs.n_rows)
         if inputs.matrix is not None:
-            rows, infinite = bins.bin_matrix(inputs.matrix, self.n_threads)
+            rows, infinite = bins.bin_matrix(inputs.matrix, n_threads)
         else:
             rows, _ = bins.empty_rows(inputs.n_rows)
             infinite = -1
             for slot, column in enumerate(bins.columns.tolist()):
-                if bins.bin_column(inputs.column(column), slot, rows, self.n_threads):
+                if bins.bin_column(inputs.column(column), slot, rows, n_threads):
                     infinite = column
         if infinite >= 0 and not self.input_map.allow_inf:
             raise ValueError(
@@ -129,12 +138,12 @@ class TreeEngine(ABC):
         -------
         ndarray of shape (n_rows, n_outputs)
         """
-        rows, _ = self.core.bins.bin_matrix(inputs, self.n_threads)
-        return self.core.predict(rows, self.n_threads)
+        rows, _ = self.core.bins.bin_matrix(inputs, self._threads_for(len(inputs)))
+        return self.core.predict(rows, self._threads_for(len(inputs)))
 
     def predict(self, X) -> np.ndarray:
         """Raw prediction of every row, shape (n_rows, n_outputs)."""
-        return self.core.predict(self.bin(X), self.n_threads)
+        return self.core.predict(self.bin(X), self._threads_for(X.shape[0]))
 
     def common_terms(self, max_order: int | None) -> list[Term]:
         """Sets of at least two players that lie on a common path, of sizes up to ``max_order``."""
@@ -142,8 +151,9 @@ class TreeEngine(ABC):
 
     def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
         """Values of terms under an index, shape (n_rows, n_terms, n_outputs)."""
-        values = self.core.attribute(self.bin(X), self.coverage, index, terms, self.n_threads)
-        return values.transpose(2, 1, 0)
+        rows = self.bin(X)
+        n_threads = self._threads_for(rows.n_rows)
+        return self.core.attribute(rows, self.coverage, index, terms, n_threads).transpose(2, 1, 0)
 
     def split_points(self, column: int) -> np.ndarray | None:
         """Thresholds of a column as the trees compare with them; None for a column of labels."""
@@ -176,7 +186,12 @@ class EmpiricalEngine(TreeEngine):
         """Add rows to the background."""
         core = self.core
         found = counting.count_masks(
-            self.bin(X), core.bins.tests, core.geometry, core.chunks, sample_weight, self.n_threads
+            self.bin(X),
+            core.bins.tests,
+            core.geometry,
+            core.chunks,
+            sample_weight,
+            self._threads_for(X.shape[0]),
         )
         self.total = self.total + (X.shape[0] if sample_weight is None else sample_weight.sum())
         self.state = found if self.state is None else _add_states(self.state, found)
@@ -212,8 +227,10 @@ class PathEngine(TreeEngine):
         self.counts = None
         super().__init__(reading, players, n_jobs)
 
-    def _make_coverage(self) -> PathCoverage:
+    def _make_coverage(self) -> PathCoverage | None:
         geometry = self.core.geometry
+        if self.counts is None and np.isnan(self.cover).any():
+            return None
         size = np.diff(geometry.path_start)
         first = np.repeat(geometry.player_start[:-1], size)
         ratio = np.ones(len(geometry.player))
@@ -237,7 +254,11 @@ class PathEngine(TreeEngine):
         """Add rows to the background."""
         core = self.core
         found = counting.count_nodes(
-            self.bin(X), core.bins.tests, core.geometry, sample_weight, self.n_threads
+            self.bin(X),
+            core.bins.tests,
+            core.geometry,
+            sample_weight,
+            self._threads_for(X.shape[0]),
         )
         self.counts = found if self.counts is None else self.counts + found
         self._derive()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fastpd_sklearn.explainers import _rows
+from fastpd_sklearn.forest import _frames, _rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +112,7 @@ class Explanation:
 
         n_outputs = len(self.output_names)
         per_row = len(self.terms) * n_outputs
-        rows = self.data.index if _rows.is_pandas(self.data) else pd.RangeIndex(len(self))
+        rows = self.data.index if _frames.is_pandas(self.data) else pd.RangeIndex(len(self))
         terms = np.repeat([":".join(names) for names in self.terms], n_outputs)
         columns = {"row": rows.repeat(per_row), "term": np.tile(terms, len(self))}
         if n_outputs > 1:

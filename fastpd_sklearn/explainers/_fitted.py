@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from fastpd_sklearn.explainers import _checks, _outputs, _rows
+from fastpd_sklearn.explainers import _checks, _outputs
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._outputs import Recipe
 from fastpd_sklearn.explainers._players import Players
 from fastpd_sklearn.explainers._protocol import Engine, Term
 from fastpd_sklearn.explainers._response import Selection
+from fastpd_sklearn.forest import _rows
 
 BLOCK_BYTES = 2**26
 """Size of the values that an engine makes at a time."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from fastpd_sklearn.explainers import _rows
-from fastpd_sklearn.forest import _frames
+from fastpd_sklearn.forest import _frames, _rows
 
 GRID_RESOLUTION = 100
 SAMPLE_SIZE = 4_000

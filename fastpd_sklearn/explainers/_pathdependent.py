@@ -31,9 +31,10 @@ class PathDependentExplainer(TreeExplainer):
         * "pd": partial dependence ``v_S``;
         * "component": components ``m_S`` of the functional decomposition; all of them add up
           to the response;
-        * "shap": interventional SHAP values, one a feature;
+        * "shap": path-dependent SHAP values, one a feature, which add up to the response;
         * "shap_interaction": SHAP interaction values; of a pair the one entry of ``shap``'s
-          symmetric matrix (half the interaction), of a feature its SHAP value less its pairs;
+          symmetric matrix (half the interaction), of a feature its SHAP value less its pairs.
+          With each pair counted twice they add up to the response;
         * "banzhaf": Banzhaf (interaction) values. They do not add up to the response.
 
     features : list of int, str, or tuples of them, default=None

@@ -8,6 +8,7 @@ from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._response import check_additive
 from fastpd_sklearn.forest import Reader, Reading, find_reader
+from fastpd_sklearn.forest._frames import is_frame
 from fastpd_sklearn.forest._parity import check_reading
 
 
@@ -34,12 +35,17 @@ class TreeExplainer(BaseExplainer):
             )
         return OpenModel(model, reader, reader.read(model))
 
-    def _model_columns(self, opened: OpenModel) -> tuple[int | None, tuple[str, ...] | None]:
-        return opened.reading.input_map.n_columns, opened.reading.input_map.names
+    def _model_columns(self, opened: OpenModel, X) -> tuple[int | None, tuple[str, ...] | None]:
+        input_map = opened.reading.input_map
+        if is_frame(X) and input_map.has_names(X.columns):
+            return input_map.n_columns, None  # the names are as good as the user's own
+        return input_map.n_columns, input_map.names
 
     def _make_engine(self, opened: OpenModel, X, players):
         model, reader, reading = opened
         check_additive(self.response_method, reading.head)
+        if X is not None:
+            reading = reading._replace(input_map=reading.input_map.settled(X))
         engine = self._engine_class(reading, players, self.n_jobs)
         if X is not None:
             check_reading(
@@ -49,6 +55,11 @@ class TreeExplainer(BaseExplainer):
                 X,
                 engine.predict_inputs,
                 random_state=self.random_state,
+            )
+        elif engine.coverage is None:
+            raise ValueError(
+                f"{type(model).__name__} does not say how its nodes were covered in training; "
+                "call fit(model, background) to count that on a background"
             )
         return engine, reading.head
 

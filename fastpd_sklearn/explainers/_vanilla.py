@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fastpd_sklearn.explainers import _outputs, _rows
+from fastpd_sklearn.explainers import _outputs
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._game import interaction_index, moebius
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.explainers._response import Response
+from fastpd_sklearn.forest import _rows
 
 BLOCK_ROWS = 50_000
 """Rows that the model predicts at a time."""

@@ -327,6 +327,11 @@ def check_forest(forest: Forest) -> None:
         raise ValueError(f"a tree tests an input that is not among the {forest.n_inputs}")
     if np.any(np.isnan(forest.threshold[inner]) & ~forest.is_categorical[inner]):
         raise ValueError("a threshold is NaN")
+    if forest.single and forest.zero_as_missing.any():
+        raise ValueError(
+            "near-zero values that are taken as missing (zero_as_missing) do not go with inputs "
+            "that are rounded to float32 first (single)"
+        )
     if not (np.all(np.isfinite(forest.value)) and np.all(np.isfinite(forest.intercept))):
         raise ValueError("a leaf value or the intercept is not finite")
     if forest.n_trees and np.any(

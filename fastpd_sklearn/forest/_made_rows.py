@@ -10,6 +10,7 @@ from scipy import sparse
 from fastpd_sklearn.forest import _frames
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
 from fastpd_sklearn.forest._registry import Reading
+from fastpd_sklearn.forest._rows import take
 
 PLAIN, MISSING, UNSEEN = range(3)
 """How far made rows may go: known values, missing ones too, unseen categories too."""
@@ -17,27 +18,6 @@ PLAIN, MISSING, UNSEEN = range(3)
 MOST_ROWS = 5000
 _ROWS_PER_VALUE = 16
 _BLOCK_SIZE = 2**23
-
-
-def take(X, rows: np.ndarray):
-    """Rows of ``X`` by their number, as a new container of the same kind.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-    rows : ndarray of int
-
-    Returns
-    -------
-    array, CSR matrix or data frame
-    """
-    if _frames.is_pandas(X):
-        return X.iloc[rows]
-    if _frames.is_frame(X):
-        return X[rows]
-    if sparse.issparse(X):
-        return (X if X.format in ("csr", "csc") else X.tocsr())[rows].tocsr()
-    return np.asarray(X)[rows]
 
 
 def made_rows(reading: Reading, X, furthest: int, rng: np.random.RandomState) -> Iterator:

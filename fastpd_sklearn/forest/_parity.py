@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fastpd_sklearn.forest._made_rows import MISSING, PLAIN, UNSEEN, made_rows, take
+from fastpd_sklearn.forest._made_rows import MISSING, PLAIN, UNSEEN, made_rows
 from fastpd_sklearn.forest._registry import Reader, Reading
+from fastpd_sklearn.forest._rows import take
 
 _MOST_BACKGROUND_ROWS = 200
 

@@ -11,6 +11,7 @@ from tests import oracles
 EXPLAINERS = {"empirical": FastPDExplainer, "path": PathDependentExplainer}
 OUTPUTS = list(oracles.INDICES)
 _LARGEST = {"shap": 1, "shap_interaction": 2}
+_AUTO = {"pd": 1, "component": 2, "shap": 1, "shap_interaction": 2, "banzhaf": 1}
 
 
 def terms_of(output, n_players):
@@ -42,7 +43,9 @@ def assert_is_game(explainer, X, game, names, scale, tolerance=1e-10):
     values = explainer.transform(X).reshape(len(X), len(explainer.terms_), -1)
     place = {term: i for i, term in enumerate(explainer.terms_)}
     assert_close(explainer.intercept_, game[()][0], scale, tolerance)
-    largest = len(names) if explainer.max_order in (None, "auto") else explainer.max_order
+    largest = {None: len(names), "auto": _AUTO[output]}.get(
+        explainer.max_order, explainer.max_order
+    )
     for T in terms_of(output, len(names)):
         if len(T) > largest:
             continue

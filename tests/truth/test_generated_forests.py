@@ -45,7 +45,8 @@ def forests(draw):
         st.integers(0, n_inputs - 1),
         st.sampled_from(THRESHOLDS),
         st.booleans(),  # missing_left
-        st.booleans(),  # zero_as_missing
+        # Near zero is a matter of doubles.
+        st.just(False) if single else st.booleans(),  # zero_as_missing
         st.booleans(),  # listed_left
         st.sets(st.integers(0, 3), max_size=3),  # categories
         st.integers(0, 4),  # cover of the left child
@@ -147,19 +148,19 @@ def check_engine(coverage, forest, background, weights, X, players):
             assert_close(oracles.derivative(game, T), np.zeros((len(X), forest.n_outputs)), scale)
 
 
-@examples(60)
+@examples(100)
 @given(games())
 def test_empirical(game):
     check_engine("empirical", *game)
 
 
-@examples(60)
+@examples(100)
 @given(games())
 def test_path_dependent(game):
     check_engine("path", *game)
 
 
-@examples(12)
+@examples(25)
 @given(games(), st.sampled_from(sorted(EXPLAINERS)))
 def test_explainers(game, coverage):
     """The same from outside, with the check of the reading in between."""
@@ -176,7 +177,7 @@ def test_explainers(game, coverage):
         assert_is_game(explainer, X, truth, names, forest.scale())
 
 
-@examples(60)
+@examples(100)
 @given(forests(), st.integers(0, 99))
 def test_the_oracles_agree(forest_and_kinds, seed):
     """Routing row by row and all rows at once are the same rule."""

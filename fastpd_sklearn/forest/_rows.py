@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 from scipy import sparse
 
 from fastpd_sklearn.forest import _frames
-
-
-def is_pandas(X) -> bool:
-    """Whether ``X`` is a pandas data frame (pandas is not imported for it)."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(X, pandas.DataFrame)
 
 
 def column_names(X) -> list[str] | None:
@@ -36,7 +28,7 @@ def take(X, rows):
     -------
     The same type as ``X``; a view where the type gives one.
     """
-    if is_pandas(X):
+    if _frames.is_pandas(X):
         return X.iloc[rows]
     return X.tocsr()[rows] if sparse.issparse(X) else X[rows]
 
@@ -57,7 +49,7 @@ def with_columns(X, source, columns):
     -------
     The same type as ``X``, a copy.
     """
-    if is_pandas(X):
+    if _frames.is_pandas(X):
         return _replace_pandas(X, {j: _pandas_values(source, j) for j in columns})
     if _frames.is_frame(X):
         return _replace_polars(X, {j: _polars_values(source, j) for j in columns})
@@ -84,7 +76,7 @@ def with_values(X, values):
     ValueError
         If a label is none of the categories of a column.
     """
-    if is_pandas(X):
+    if _frames.is_pandas(X):
         return _replace_pandas(X, {j: _cast_pandas(X.iloc[:, j], v) for j, v in values.items()})
     if _frames.is_frame(X):
         return _replace_polars(X, {j: _cast_polars(X.to_series(j), v) for j, v in values.items()})
@@ -156,7 +148,7 @@ def _replace_pandas(X, columns):
 
 def _pandas_values(source, j: int):
     # The bare array: a series would be aligned by its index.
-    return source.iloc[:, j].array if is_pandas(source) else column_array(source, j)
+    return source.iloc[:, j].array if _frames.is_pandas(source) else column_array(source, j)
 
 
 def _cast_pandas(series, values):
