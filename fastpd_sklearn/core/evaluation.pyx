@@ -60,7 +60,7 @@ cdef struct Job:
     int64_t n_values
     const int32_t* tree_output
     int64_t n_words
-    int64_t n_terms
+    int64_t n_outputs
     const uint8_t* whole    # by unit: whether its table is over all patterns
     double* out
 
@@ -83,12 +83,12 @@ def attribute(
     rules : Rules
     leaf_value : ndarray of shape (n_leaves, n_values), float64
     tree_output : ndarray of shape (n_trees,), int32
-    out : ndarray of shape (n_outputs, n_terms, n_rows), float64
+    out : ndarray of shape (n_terms, n_outputs, n_rows), float64
     n_threads : int
     """
     cdef UnitArrays arrays = UnitArrays(geometry, units)
     cdef int64_t n_rows = rows.n_rows
-    if n_rows == 0 or out.shape[1] == 0 or units.n_units == 0 or len(plan.unit_term) == 0:
+    if n_rows == 0 or out.shape[0] == 0 or units.n_units == 0 or len(plan.unit_term) == 0:
         return
     whole, span, batches = _layout(geometry, units, plan, n_rows, leaf_value.shape[1])
     keep = _Keep()
@@ -107,7 +107,7 @@ def attribute(
     job.whole = <const uint8_t*> keep.address(whole, np.uint8)
     job.leaf_value, job.n_values = &leaf_value[0, 0], leaf_value.shape[1]
     job.tree_output = &tree_output[0]
-    job.n_words, job.n_terms = geometry.n_words, out.shape[1]
+    job.n_words, job.n_outputs = geometry.n_words, out.shape[1]
     job.out = &out[0, 0, 0]
     cdef int64_t first
     for start, stop in batches:
@@ -501,8 +501,7 @@ cdef void _add_unit(
     cdef int64_t n_slots = _n_slots(job, unit), v, slot, column
     for v in range(job.n_values):
         for slot in range(n_slots):
-            column = (job.tree_output[tree] + v) * job.n_terms + job.unit_term[
-                job.unit_term_start[unit] + slot
-            ]
+            column = job.unit_term[job.unit_term_start[unit] + slot] * job.n_outputs
+            column += job.tree_output[tree] + v
             gather_add(job.out + column * job.codes.n_rows + row,
                        table.value + (v * n_slots + slot) * table.n_patterns, patterns, m)

@@ -134,9 +134,9 @@ class CoreModel:
 
         Returns
         -------
-        ndarray of shape (n_outputs, n_terms, n_rows), float64
+        ndarray of shape (n_terms, n_outputs, n_rows), float64
         """
-        out = np.zeros((self.n_outputs, len(terms), rows.n_rows))
+        out = np.zeros((len(terms), self.n_outputs, rows.n_rows))
         if index == "component" and self._has_steps(terms):
             tested = [k for k, term in enumerate(terms) if self._is_tested(term)]
             terms = [terms[k] for k in tested]

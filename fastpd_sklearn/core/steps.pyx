@@ -220,9 +220,9 @@ cdef enum:
 
 cdef void _look_up(
     const Job* job, const Codes* codes, const int32_t* players, int64_t n_players,
-    const double* table, int64_t n_terms, int64_t term, double* out,
+    const double* table, int64_t term, double* out,
 ) noexcept nogil:
-    """out[(k * n_terms + term) * n_rows + row] = the table's entry for the row's codes."""
+    """out[(term * n_outputs + k) * n_rows + row] = the table's entry for the row's codes."""
     cdef int32_t a[BLOCK]
     cdef int32_t b[BLOCK]
     cdef int64_t slot_a = job.slot[players[0]], slot_b = job.slot[players[n_players - 1]]
@@ -239,7 +239,7 @@ cdef void _look_up(
             for r in range(m):
                 a[r] = <int32_t> (a[r] * B + b[r])
         for k in range(job.n_outputs):
-            column = out + (k * n_terms + term) * codes.n_rows + row
+            column = out + (term * job.n_outputs + k) * codes.n_rows + row
             for r in range(m):
                 column[r] = table[k * A * B + a[r]]
 
@@ -305,7 +305,7 @@ class Steps:
         terms : list of tuple of int
         columns : ndarray of shape (n_terms,), int64
             The place of each term in `out`.
-        out : ndarray of shape (n_outputs, n_columns, n_rows), float64
+        out : ndarray of shape (n_columns, n_outputs, n_rows), float64
         n_threads : int
         """
         if rows.n_rows and terms:
@@ -371,8 +371,7 @@ class Steps:
                 )
             if status[t] == 0 and not keep:
                 _look_up(
-                    &job, &codes, &players[t, 0], sizes[t], table[t], out.shape[1], columns[t],
-                    &out[0, 0, 0],
+                    &job, &codes, &players[t, 0], sizes[t], table[t], columns[t], &out[0, 0, 0],
                 )
             if not keep:
                 free(table[t])

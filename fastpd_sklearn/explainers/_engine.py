@@ -153,7 +153,7 @@ class TreeEngine(ABC):
         """Values of terms under an index, shape (n_rows, n_terms, n_outputs)."""
         rows = self.bin(X)
         n_threads = self._threads_for(rows.n_rows)
-        return self.core.attribute(rows, self.coverage, index, terms, n_threads).transpose(2, 1, 0)
+        return self.core.attribute(rows, self.coverage, index, terms, n_threads).transpose(2, 0, 1)
 
     def split_points(self, column: int) -> np.ndarray | None:
         """Thresholds of a column as the trees compare with them; None for a column of labels."""

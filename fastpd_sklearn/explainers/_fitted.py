@@ -59,7 +59,7 @@ class Fitted:
         return self.selection.response(self.engine.intercept)
 
     def evaluate(self, X, recipe: Recipe, progress: str = "") -> np.ndarray:
-        """Values of a recipe, in blocks of rows.
+        """Values of a recipe; where they have to be put together, in blocks of rows.
 
         Parameters
         ----------
@@ -84,19 +84,24 @@ class Fitted:
             f"an explanation of {n_rows} rows by {n_terms} terms of {n_outputs} outputs",
             "pass fewer rows of X at a time, or fewer terms by `features` or `max_order`",
         )
-        out = np.empty((n_rows, n_terms, n_outputs))
+        if recipe.parts is None and not progress:
+            return self._combined(X, recipe)
+        # A term's values for all rows lie together: that is how engines make them.
+        out = np.empty((n_terms, n_outputs, n_rows)).transpose(2, 0, 1)
         row_bytes = 8 * max(1, len(recipe.asked) * self.engine.n_outputs)
         block = max(1, BLOCK_BYTES // row_bytes)
         X = X.tocsr() if sparse.issparse(X) else X
-        intercept = self.intercept
         for start in range(0, n_rows, block):
             part = slice(start, min(n_rows, start + block))
             rows = X if block >= n_rows else _rows.take(X, part)
-            values = self.engine.index_values(rows, recipe.index, recipe.asked)
-            out[part] = recipe.combine(self.selection.values(values), intercept)
+            out[part] = self._combined(rows, recipe)
             if progress:
                 print(f"[{progress}] {part.stop} of {n_rows} rows")
         return out
+
+    def _combined(self, X, recipe: Recipe) -> np.ndarray:
+        values = self.engine.index_values(X, recipe.index, recipe.asked)
+        return recipe.combine(self.selection.values(values), self.intercept)
 
     def remainder(self, X, values: np.ndarray) -> tuple[np.ndarray | None, bool]:
         """What the values leave of the response, and whether that is nothing for sure.

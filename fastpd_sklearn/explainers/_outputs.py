@@ -126,6 +126,7 @@ class Recipe:
         Parameters
         ----------
         values : ndarray of shape (n_rows, n_asked, n_outputs)
+            May be overwritten.
         intercept : ndarray of shape (n_outputs,)
 
         Returns
@@ -133,9 +134,11 @@ class Recipe:
         ndarray of shape (n_rows, n_terms, n_outputs)
         """
         if self.parts is None:
+            if self.adds_intercept:
+                values += intercept
             return values
         start = intercept if self.adds_intercept else np.zeros_like(intercept)
-        out = np.empty((len(values), len(self.parts), len(intercept)))
+        out = np.empty((len(self.parts), len(intercept), len(values))).transpose(2, 0, 1)
         for t, parts in enumerate(self.parts):
             out[:, t] = start
             for position, factor in parts:
@@ -157,6 +160,8 @@ def make_recipe(output: str, terms: list[Term], engine: Engine) -> Recipe:
     Recipe
     """
     if output == "pd":
+        if all(len(term) == 1 for term in terms):
+            return Recipe("component", terms, adds_intercept=True)
         asked = closure(terms)
         place = {term: i for i, term in enumerate(asked)}
         parts = [[(place[part], 1.0) for part in subsets(term)] for term in terms]

@@ -1,0 +1,141 @@
+"""Counts and predictions against slow ones."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from fastpd_sklearn.core.coverage import EmpiricalCoverage, PathCoverage
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fastpd_sklearn.core import counting
+from tests import oracles
+from tests.core.grow import core_of, grow
+from tests.core.test_geometry import (
+    FORESTS,
+    OWNERS,
+    as_int,
+    inputs_for,
+    masks_by_definition,
+    setting,
+)
+
+WEIGHTS = {
+    "none": lambda n: None,
+    "integers": lambda n: np.arange(n) % 4.0,
+    "floats": lambda n: np.random.default_rng(0).random(n),
+}
+
+
+def count(core, X, weights, n_threads=1, units=None):
+    rows, _ = core.bins.bin_matrix(X, n_threads)
+    units = core.chunks if units is None else units
+    return counting.count_masks(rows, core.bins.tests, core.geometry, units, weights, n_threads)
+
+
+def as_counters(start, mask, weight):
+    """A dict from mask to weight for each leaf, without those of no weight."""
+    out = []
+    for first, last in zip(start[:-1], start[1:], strict=True):
+        masks = [as_int(words) for words in mask[first:last]]
+        assert len(set(masks)) == len(masks)
+        out.append({m: w for m, w in zip(masks, weight[first:last].tolist(), strict=True) if w})
+    return out
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("units", ["chunks", "leaves"])
+@pytest.mark.parametrize("groups", OWNERS)
+@pytest.mark.parametrize("name", FORESTS)
+def test_masks_are_counted(name, groups, units, weights):
+    forest, owner, core = setting(name, groups)
+    X = inputs_for(forest, 300)
+    sample_weight = WEIGHTS[weights](len(X))
+    found = count(core, X, sample_weight, units=getattr(core, units))
+    assert found[2].dtype == (np.int64 if sample_weight is None else np.float64)
+    each = np.ones(len(X), int) if sample_weight is None else sample_weight
+    for leaf, masks in zip(as_counters(*found), masks_by_definition(forest, owner, X), strict=True):
+        truth = Counter()
+        for mask, weight in zip(masks, each.tolist(), strict=True):
+            truth[mask] += weight
+        truth = {mask: weight for mask, weight in truth.items() if weight}
+        assert leaf.keys() == truth.keys()
+        assert_allclose([leaf[m] for m in truth], list(truth.values()), rtol=1e-13)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_same_bits_for_any_threads(weights):
+    forest = grow(np.random.default_rng(5), 6, 100, n_trees=7)
+    core = core_of(forest)
+    X = inputs_for(forest, 5000)
+    first, *others = (count(core, X, WEIGHTS[weights](5000), n) for n in (1, 2, 3))
+    for other in others:
+        for a, b in zip(first, other, strict=True):
+            assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("name", FORESTS)
+def test_nodes_are_counted(name, weights):
+    forest, _, core = setting(name)
+    X = inputs_for(forest, 3000)
+    sample_weight = WEIGHTS[weights](len(X))
+    rows, _ = core.bins.bin_matrix(X, 1)
+    found = counting.count_nodes(rows, core.bins.tests, core.geometry, sample_weight, 2)
+    each = np.ones(len(X)) if sample_weight is None else sample_weight
+    assert_allclose(found, oracles.passages(forest, X) @ each, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("width", "n_outputs"), [(1, 1), (1, 3), (2, 3), (3, 3)])
+def test_predictions(width, n_outputs):
+    forest = grow(np.random.default_rng(6), 5, 40, n_trees=6, width=width, n_outputs=n_outputs)
+    core = core_of(forest)
+    X = inputs_for(forest, 3000)
+    rows, _ = core.bins.bin_matrix(X, 1)
+    found = core.predict(rows, 1)
+    assert_allclose(found, oracles.predict_many(forest, X), rtol=1e-12, atol=1e-12)
+    for n_threads in (2, 3):
+        assert_array_equal(core.predict(rows, n_threads), found)
+
+
+@pytest.mark.parametrize("name", FORESTS)
+def test_shares_of_leaves(name):
+    """The share within all sides is the leaf's own; the mean prediction follows from it."""
+    forest, _, core = setting(name)
+    X = inputs_for(forest, 400)
+    weights = WEIGHTS["floats"](len(X))
+    coverage = EmpiricalCoverage(*count(core, X, weights), weights.sum())
+    full, one = coverage.near_full(core.geometry.leaf_sizes)
+    through = oracles.passages(forest, X) @ weights / weights.sum()
+    assert_allclose(full, through[core.geometry.leaf_node], atol=1e-14)
+    mean = np.average(oracles.predict_many(forest, X), axis=0, weights=weights)
+    assert_allclose(core.mean(full), mean, rtol=1e-10)
+    masks = masks_by_definition(forest, np.arange(forest.n_inputs), X)
+    first = 0
+    for leaf, size in enumerate(core.geometry.leaf_sizes):
+        whole = (1 << int(size)) - 1
+        for i in range(size):
+            fits = np.array([mask | 1 << i == whole for mask in masks[leaf]])
+            assert_allclose(one[first + i], fits @ weights / weights.sum(), atol=1e-14)
+        first += size
+
+
+def test_shares_without_two_sides():
+    forest, owner, core = setting("broad", "groups")
+    X = inputs_for(forest, 200)
+    empirical = EmpiricalCoverage(*count(core, X, None), 200.0)
+    geometry = core.geometry
+    rng = np.random.default_rng(0)
+    ratio = rng.random(len(geometry.player))
+    path = PathCoverage(geometry.player_start, ratio)
+    masks = masks_by_definition(forest, owner, X)
+    leaves = np.flatnonzero(geometry.leaf_sizes >= 2)
+    pairs = np.array([rng.permutation(geometry.leaf_sizes[leaf])[:2] for leaf in leaves])
+    without = empirical.without_pairs(geometry.leaf_sizes, leaves, pairs)
+    products = path.without_pairs(geometry.leaf_sizes, leaves, pairs)
+    for k, leaf in enumerate(leaves):
+        i, j = pairs[k].tolist()
+        whole = (1 << int(geometry.leaf_sizes[leaf])) - 1
+        fits = [mask | 1 << i | 1 << j == whole for mask in masks[leaf]]
+        assert_allclose(without[k], np.mean(fits), atol=1e-14)
+        others = np.delete(ratio[slice(*geometry.player_start[leaf : leaf + 2])], [i, j])
+        assert_allclose(products[k], np.prod(others), rtol=1e-14)
