@@ -43,7 +43,7 @@ def parse(arguments=None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="show the tasks and their cases")
     options = parser.parse_args(arguments)
     if options.patience is None:
-        options.patience = 2.0 if options.quick else 30.0
+        options.patience = 1.0 if options.quick else 30.0
     return options
 
 

@@ -17,7 +17,7 @@ from benchmarks.tasks import OURS
 
 COLUMNS = (
     *("task", "model", "trees", "columns", "background", "rows", "threads", "contender"),
-    *("seconds", "x predict", "x peer", "peak MiB", "output MiB", "values", "note"),
+    *("seconds", "runs", "x predict", "x peer", "peak MiB", "output MiB", "values", "note"),
 )
 PACKAGES = ("fastpd-sklearn", "numpy", "scikit-learn", "xgboost", "lightgbm", "shap")
 SLOPES = ("task", "contender", "model", "by", "slope")
@@ -67,6 +67,7 @@ class Report:
     def markdown(self) -> str:
         parts = [
             _machine(),
+            "`seconds`: the best of so many `runs`; where that is 1, a first run. "
             "`x predict`: time over that of the model's `predict` on the same rows. `x peer`: time "
             f"of that peer over that of {OURS}; only where both gave the same values from the same "
             "model, background and rows.",
@@ -201,6 +202,7 @@ def _row(found: Measurement) -> dict:
         "threads": case.threads,
         "contender": found.contender,
         "seconds": "" if failed else found.seconds,
+        "runs": "" if failed else found.repetitions,
         "x predict": "" if failed else found.seconds / found.predict_seconds,
         "x peer": "",
         "peak MiB": "" if failed else found.peak_mib,

@@ -22,7 +22,7 @@ cdef struct Terms:
 cdef class Coverage:
     cdef int64_t n_sources(self, int64_t leaf) noexcept nogil
     cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil
-    cdef void values_at(
+    cdef int values_at(
         self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
         const Terms* terms, const Rule* rule, double* out,
     ) noexcept nogil

@@ -16,6 +16,7 @@ the path, the value function of Friedman's recursion. A new value function is a 
 """
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 import numpy as np
@@ -52,11 +53,15 @@ cdef class Coverage:
     cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil:
         """The mixture as a table over all masks (fractional q are independent coins)."""
 
-    cdef void values_at(
+    cdef int values_at(
         self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
         const Terms* terms, const Rule* rule, double* out,
     ) noexcept nogil:
-        """out[i * n_masks + r]: value of term i for the explained mask r, from pairs (p, q)."""
+        """out[i * n_masks + r]: value of term i for the explained mask r, from pairs (p, q).
+
+        0, or -1 if there is no memory.
+        """
+        return 0
 
 
 cdef class EmpiricalCoverage(Coverage):
@@ -168,42 +173,73 @@ cdef class EmpiricalCoverage(Coverage):
         for e in range(self.start[leaf], self.start[leaf + 1]):
             share[self.mask[e, 0]] += self.share[e]
 
-    cdef void values_at(
+    cdef int values_at(
         self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
         const Terms* terms, const Rule* rule, double* out,
     ) noexcept nogil:
-        cdef int64_t n_words = terms.n_words, r, e, i, w, a, b, t_a, t_b
-        cdef const uint64_t* p
-        cdef const uint64_t* q
-        cdef const uint64_t* t
-        cdef uint64_t outside
-        cdef double value
+        # The rows q that satisfy player i, as a set of bits: holders[i * n_sets + (e >> 6)].
+        cdef int64_t first = self.start[leaf], n_sources = self.start[leaf + 1] - first
+        cdef int64_t n_words = terms.n_words, n_sets = (n_sources + 63) // 64, r, e, i, s
+        cdef uint64_t* holders = <uint64_t*> calloc((n_players + 1) * n_sets + 1, sizeof(uint64_t))
+        cdef uint64_t* alive = holders + n_players * n_sets
+        cdef uint64_t left
+        if holders == NULL:
+            return -1
         memset(out, 0, terms.size * n_masks * sizeof(double))
+        for e in range(n_sources):
+            for i in range(n_players):
+                if self.mask[first + e, i >> 6] >> (i & 63) & 1:
+                    holders[i * n_sets + (e >> 6)] |= <uint64_t> 1 << (e & 63)
         for r in range(n_masks):
-            p = masks + r * n_words
-            for e in range(self.start[leaf], self.start[leaf + 1]):
-                q = &self.mask[e, 0]
-                # a: players that only p satisfies, b: only q. If neither does, v is zero.
-                a, b = 0, 0
-                for w in range(n_words):
-                    a += popcount(p[w] & ~q[w])
-                    b += popcount(q[w] & ~p[w])
-                w = 0
-                for i in range(n_words):
-                    w += popcount(p[i] | q[i])
-                if w < n_players or a + b == 0:
-                    continue
-                for i in range(terms.size):
-                    t = terms.mask + i * n_words
-                    outside, t_a, t_b = 0, 0, 0
-                    for w in range(n_words):
-                        outside |= t[w] & ~(p[w] ^ q[w])
-                        t_a += popcount(t[w] & p[w])
-                        t_b += popcount(t[w] & q[w])
-                    if outside:
-                        continue
-                    value = self.share[e] * rule.moment[(a - t_a) * rule.n_moments + b - t_b]
-                    out[i * n_masks + r] += -value if t_b & 1 else value
+            _keep_alive(masks + r * n_words, n_players, n_sources, n_sets, holders, alive)
+            for s in range(n_sets):
+                left = alive[s]
+                while left:
+                    e = first + 64 * s + lowest_bit(left)
+                    left &= left - 1
+                    _add_pair(masks + r * n_words, &self.mask[e, 0], self.share[e], terms, rule,
+                              out + r, n_masks)
+        free(holders)
+        return 0
+
+
+cdef void _keep_alive(
+    const uint64_t* p, int64_t n_players, int64_t n_sources, int64_t n_sets,
+    const uint64_t* holders, uint64_t* alive,
+) noexcept nogil:
+    """The rows q that satisfy every player that p violates; with any other, v is zero."""
+    cdef int64_t i, s
+    for s in range(n_sets):
+        alive[s] = _low_bits(n_sources - 64 * s)
+    for i in range(n_players):
+        if not p[i >> 6] >> (i & 63) & 1:
+            for s in range(n_sets):
+                alive[s] &= holders[i * n_sets + s]
+
+
+cdef void _add_pair(
+    const uint64_t* p, const uint64_t* q, double share, const Terms* terms, const Rule* rule,
+    double* out, int64_t stride,
+) noexcept nogil:
+    """Add what one pair of rows gives to every term: out[i * stride]."""
+    cdef int64_t n_words = terms.n_words, i, w, a = 0, b = 0, t_a, t_b
+    cdef const uint64_t* t
+    cdef uint64_t outside
+    cdef double value
+    for w in range(n_words):  # a: players that only p satisfies, b: only q
+        a += popcount(p[w] & ~q[w])
+        b += popcount(q[w] & ~p[w])
+    for i in range(terms.size if a + b else 0):
+        t = terms.mask + i * n_words
+        outside, t_a, t_b = 0, 0, 0
+        for w in range(n_words):
+            outside |= t[w] & ~(p[w] ^ q[w])
+            t_a += popcount(t[w] & p[w])
+            t_b += popcount(t[w] & q[w])
+        if outside:
+            continue
+        value = share * rule.moment[(a - t_a) * rule.n_moments + b - t_b]
+        out[i * stride] += -value if t_b & 1 else value
 
 
 cdef class PathCoverage(Coverage):
@@ -267,7 +303,7 @@ cdef class PathCoverage(Coverage):
                 share[q] *= 1.0 - ratio[i]
             size *= 2
 
-    cdef void values_at(
+    cdef int values_at(
         self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
         const Terms* terms, const Rule* rule, double* out,
     ) noexcept nogil:
@@ -289,6 +325,7 @@ cdef class PathCoverage(Coverage):
                             value *= p - ratio
                     integral += product
                 out[i * n_masks + r] = value * integral
+        return 0
 
 
 cdef void values_everywhere(

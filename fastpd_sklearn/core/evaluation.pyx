@@ -364,7 +364,10 @@ cdef int _fill_leaf(
         stride = n_masks
         if _room_for_values(scratch, terms.size * stride) < 0:
             return -1
-        coverage.values_at(leaf, n_players, masks, n_masks, &terms, &rule, scratch.values)
+        if coverage.values_at(
+            leaf, n_players, masks, n_masks, &terms, &rule, scratch.values
+        ) < 0:
+            return -1
         if n_players > DENSE_PLAYERS:
             for k in range(n_masks):
                 scratch.index[k] = <int32_t> k
