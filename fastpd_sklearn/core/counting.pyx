@@ -5,13 +5,13 @@ the same bits for any number of threads.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
-from fastpd_sklearn.core.patterns cimport (
-    Numbering, UnitArrays, UnitView, block_rows, leaf_mask, long_patterns, number_of,
-    numbering_free, numbering_init, short_patterns, test_tree,
+from fastpd_sklearn.core.numbering cimport (
+    Keys, TreeNumbers, UnitArrays, UnitView, keys_free, keys_init, leaf_mask, n_patterns,
+    number_block, number_of, numbers_free, numbers_init,
 )
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes, NodeTests, Tests, goes_left
 
@@ -20,6 +20,9 @@ import numpy as np
 ctypedef fused tally:
     int64_t
     double
+
+cdef enum:
+    TABLE_PLAYERS = 12  # the largest leaf whose masks are added up in a table over all masks
 
 
 cdef struct Found:
@@ -95,7 +98,7 @@ cdef _count(
     cdef Tests test = tests.view()
     cdef const int64_t[::1] tree_leaf = geometry.tree_leaf
     cdef int64_t n_trees = geometry.n_trees, n_leaves = geometry.n_leaves, n_words = geometry.n_words
-    cdef int64_t t, l, k
+    cdef int64_t t, l
     cdef const tally* weights = &sample_weight[0] if sample_weight.shape[0] else NULL
     cdef Found* found = <Found*> calloc(max(n_trees, <int64_t> 1), sizeof(Found))
     if found == NULL:
@@ -103,8 +106,7 @@ cdef _count(
     try:
         for t in prange(n_trees, nogil=True, num_threads=n_threads, schedule="dynamic"):
             _count_tree[tally](
-                &codes, &test, &arrays.view, t, tree_leaf[t], tree_leaf[t + 1], n_words, weights,
-                &found[t],
+                &codes, &test, &arrays.view, t, tree_leaf[t], tree_leaf[t + 1], weights, &found[t],
             )
         start_array = np.zeros(n_leaves + 1, np.int64)
         for t in range(n_trees):
@@ -144,145 +146,149 @@ cdef void _collect(
 
 cdef void _count_tree(
     const Codes* codes, const Tests* tests, const UnitView* units, int64_t tree,
-    int64_t first_leaf, int64_t last_leaf, int64_t n_words, const tally* weights, Found* found,
+    int64_t first_leaf, int64_t last_leaf, const tally* weights, Found* found,
 ) noexcept nogil:
-    cdef int64_t n_nodes = units.tree_start[tree + 1] - units.tree_start[tree]
     cdef int64_t first = units.tree_unit[tree], n_units = units.tree_unit[tree + 1] - first
-    cdef int64_t most = block_rows(n_nodes), row = 0, m, u
-    cdef uint8_t* bits = <uint8_t*> malloc(n_nodes * most + most)
-    cdef uint16_t* patterns = <uint16_t*> malloc(most * sizeof(uint16_t))
-    cdef uint64_t* words = <uint64_t*> malloc(most * (n_words + 1) * sizeof(uint64_t))
+    cdef int64_t row = 0, m, u
     cdef tally** sums = <tally**> calloc(n_units + 1, sizeof(tally*))
-    cdef Numbering* numbered = <Numbering*> calloc(n_units + 1, sizeof(Numbering))
-    cdef int64_t n_leaves = last_leaf - first_leaf
-    found.leaf_first = <int64_t*> calloc(n_leaves, sizeof(int64_t))
-    found.leaf_count = <int64_t*> calloc(n_leaves, sizeof(int64_t))
+    cdef int64_t* room = <int64_t*> calloc(n_units + 1, sizeof(int64_t))
+    cdef int32_t* number
+    cdef TreeNumbers numbers
+    memset(&numbers, 0, sizeof(TreeNumbers))
+    found.leaf_first = <int64_t*> calloc(last_leaf - first_leaf, sizeof(int64_t))
+    found.leaf_count = <int64_t*> calloc(last_leaf - first_leaf, sizeof(int64_t))
     found.failed = (
-        bits == NULL or patterns == NULL or words == NULL or sums == NULL or numbered == NULL
+        numbers_init(&numbers, units, tree) < 0 or sums == NULL or room == NULL
         or found.leaf_first == NULL or found.leaf_count == NULL
     )
-    if not found.failed:
-        for u in range(n_units):
-            if units.is_dense[first + u]:
-                sums[u] = <tally*> calloc(_table_size(units, first + u), sizeof(tally))
-                found.failed = found.failed or sums[u] == NULL
-            elif numbering_init(&numbered[u], n_words) < 0:
-                found.failed = True
     while row < codes.n_rows and not found.failed:
-        m = min(most, codes.n_rows - row)
-        test_tree(codes, tests, units, tree, row, m, bits)
+        m = min(numbers.most_rows, codes.n_rows - row)
+        found.failed = number_block(&numbers, codes, tests, units, tree, row, m) < 0
         for u in range(n_units):
-            if units.is_dense[first + u]:
-                short_patterns(units, tree, first + u, bits, m, bits + n_nodes * most, patterns)
-                _add_short[tally](patterns, m, weights + row if weights else NULL, sums[u])
-            else:
-                long_patterns(units, tree, first + u, bits, m, n_words, bits + n_nodes * most,
-                              words + most * n_words, words)
-                if _add_long[tally](words, m, n_words, weights + row if weights else NULL,
-                                    &numbered[u], &sums[u]) < 0:
-                    found.failed = True
-                    break
+            if found.failed:
+                break
+            if units.leaf_start[first + u] == units.leaf_start[first + u + 1]:
+                continue  # no leaf hangs from it
+            found.failed = _make_room[tally](
+                &sums[u], &room[u], _n_numbers(units, &numbers, first + u)
+            ) < 0
+            if not found.failed:
+                number = numbers.number + u * numbers.most_rows
+                _add[tally](number, m, weights + row if weights else NULL, sums[u])
         row += m
-    if not found.failed and _fold[tally](units, tree, first_leaf, n_words, sums, numbered, found) < 0:
-        found.failed = True
-    for u in range(n_units):
-        if sums != NULL:
-            free(sums[u])
-        if numbered != NULL:
-            numbering_free(&numbered[u])
+    if not found.failed:
+        found.failed = _fold[tally](units, tree, first_leaf, &numbers, sums, found) < 0
+    for u in range(n_units if sums != NULL else 0):
+        free(sums[u])
     free(sums)
-    free(numbered)
-    free(bits)
-    free(patterns)
-    free(words)
+    free(room)
+    numbers_free(&numbers)
 
 
-cdef int64_t _table_size(const UnitView* units, int64_t unit) noexcept nogil:
-    return <int64_t> 1 << (units.bit_start[unit + 1] - units.bit_start[unit])
+cdef int64_t _n_numbers(
+    const UnitView* units, const TreeNumbers* numbers, int64_t unit
+) noexcept nogil:
+    if units.is_dense[unit]:
+        return n_patterns(units, unit)
+    return numbers.deep[unit - numbers.first_unit].size
 
 
-cdef void _add_short(
-    const uint16_t* patterns, int64_t m, const tally* weights, tally* sums
+cdef int _make_room(tally** sums, int64_t* room, int64_t size) noexcept nogil:
+    cdef int64_t more
+    cdef tally* grown
+    if size <= room[0]:
+        return 0
+    more = max(size, 2 * room[0])
+    grown = <tally*> realloc(sums[0], more * sizeof(tally))
+    if grown == NULL:
+        return -1
+    memset(grown + room[0], 0, (more - room[0]) * sizeof(tally))
+    sums[0], room[0] = grown, more
+    return 0
+
+
+cdef void _add(
+    const int32_t* number, int64_t m, const tally* weights, tally* sums
 ) noexcept nogil:
     cdef int64_t r
     if weights == NULL:
         for r in range(m):
-            sums[patterns[r]] += 1
+            sums[number[r]] += 1
     else:
         for r in range(m):
-            sums[patterns[r]] += weights[r]
-
-
-cdef int _add_long(
-    const uint64_t* words, int64_t m, int64_t n_words, const tally* weights, Numbering* numbered,
-    tally** sums,
-) noexcept nogil:
-    cdef int64_t r, number, known = numbered.size
-    cdef tally* grown
-    for r in range(m):
-        number = number_of(numbered, words + r * n_words)
-        if number < 0:
-            return -1
-        if number == known:
-            if known % 64 == 0:
-                grown = <tally*> realloc(sums[0], (known + 64) * sizeof(tally))
-                if grown == NULL:
-                    return -1
-                sums[0] = grown
-            sums[0][known] = 0
-            known += 1
-        sums[0][number] += weights[r] if weights != NULL else 1
-    return 0
+            sums[number[r]] += weights[r]
 
 
 cdef int _fold(
-    const UnitView* units, int64_t tree, int64_t first_leaf, int64_t n_words, tally** sums,
-    Numbering* numbered, Found* found,
+    const UnitView* units, int64_t tree, int64_t first_leaf, const TreeNumbers* numbers,
+    tally** sums, Found* found,
 ) noexcept nogil:
     """From sums over patterns to entries of the leaves."""
-    cdef int64_t first = units.tree_unit[tree], n_units = units.tree_unit[tree + 1] - first
-    cdef int64_t u, k, leaf, i
-    cdef int status = 0
-    for u in range(n_units):
+    cdef int64_t first = units.tree_unit[tree], u, k, leaf
+    for u in range(units.tree_unit[tree + 1] - first):
         for k in range(units.leaf_start[first + u], units.leaf_start[first + u + 1]):
             leaf = units.leaf[k]
             found.leaf_first[leaf - first_leaf] = found.size
-            if units.is_dense[first + u]:
-                status = _fold_leaf[tally](units, first + u, leaf, n_words, sums[u], found)
-            else:
-                for i in range(numbered[u].size):
-                    status = _emit[tally](found, numbered[u].keys + i * n_words, n_words, sums[u][i])
-                    if status < 0:
-                        break
-            if status < 0:
+            if units.player_start[leaf + 1] - units.player_start[leaf] <= TABLE_PLAYERS:
+                if _fold_by_table[tally](units, first + u, leaf, numbers, sums[u], found) < 0:
+                    return -1
+            elif _fold_by_keys[tally](units, first + u, leaf, numbers, sums[u], found) < 0:
                 return -1
             found.leaf_count[leaf - first_leaf] = found.size - found.leaf_first[leaf - first_leaf]
     return 0
 
 
-cdef int _fold_leaf(
-    const UnitView* units, int64_t unit, int64_t leaf, int64_t n_words, const tally* sums,
-    Found* found,
+cdef int _fold_by_table(
+    const UnitView* units, int64_t unit, int64_t leaf, const TreeNumbers* numbers,
+    const tally* sums, Found* found,
 ) noexcept nogil:
     cdef int64_t n_masks = <int64_t> 1 << (units.player_start[leaf + 1] - units.player_start[leaf])
-    cdef int64_t pattern, w
+    cdef int64_t number, mask
     cdef int status = 0
-    cdef uint64_t mask
     cdef tally* by_mask = <tally*> calloc(n_masks, sizeof(tally))
-    cdef uint64_t* words = <uint64_t*> calloc(n_words, sizeof(uint64_t))
+    cdef uint64_t* words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
     if by_mask == NULL or words == NULL:
         status = -1
     else:
-        for pattern in range(_table_size(units, unit)):
-            if sums[pattern] != 0:
-                by_mask[leaf_mask(units, leaf, pattern)] += sums[pattern]
-        for mask in range(<uint64_t> n_masks):
-            if by_mask[mask] != 0:
+        for number in range(_n_numbers(units, numbers, unit)):
+            if sums[number] != 0:
+                leaf_mask(units, numbers, unit, leaf, number, words)
+                by_mask[words[0]] += sums[number]
+        memset(words, 0, units.n_words * sizeof(uint64_t))
+        for mask in range(n_masks):
+            if by_mask[mask] != 0 and status == 0:
                 words[0] = mask
-                status = _emit[tally](found, words, n_words, by_mask[mask])
-                if status < 0:
-                    break
+                status = _emit[tally](found, words, units.n_words, by_mask[mask])
     free(by_mask)
+    free(words)
+    return status
+
+
+cdef int _fold_by_keys(
+    const UnitView* units, int64_t unit, int64_t leaf, const TreeNumbers* numbers,
+    const tally* sums, Found* found,
+) noexcept nogil:
+    cdef int64_t first = found.size, number, entry
+    cdef int status
+    cdef Keys masks
+    cdef uint64_t* words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
+    status = keys_init(&masks, units.n_words)
+    if words == NULL:
+        status = -1
+    for number in range(_n_numbers(units, numbers, unit) if status == 0 else 0):
+        if sums[number] == 0:
+            continue
+        leaf_mask(units, numbers, unit, leaf, number, words)
+        entry = number_of(&masks, words)
+        if entry < 0:
+            status = -1
+            break
+        if first + entry < found.size:
+            (<tally*> found.weights)[first + entry] += sums[number]
+        elif _emit[tally](found, words, units.n_words, sums[number]) < 0:
+            status = -1
+            break
+    keys_free(&masks)
     free(words)
     return status
 

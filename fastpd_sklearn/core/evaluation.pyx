@@ -3,22 +3,22 @@
 The work is cut into *batches* of trees, so that their tables fit into bounded memory, and *spans*
 of rows. For each of them
 
-1. the tables are made, trees shared among the threads: for a dense unit that has at least as many
-   rows to explain as patterns, over all patterns; for any other over the patterns that occur in
-   the span, which are numbered (the rows' numbers are kept);
+1. the tables are made, trees shared among the threads: over all patterns for a dense unit that
+   has several times as many rows to explain as patterns; for any other unit over the patterns
+   that occur in the span, which are counted through (and each row's place is kept);
 2. blocks of rows are shared among the threads, and every row adds up its table entries, tree by
    tree in order: the same bits for any number of threads.
 """
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
 from fastpd_sklearn.core.coverage cimport Coverage, Rule, Terms, values_everywhere
-from fastpd_sklearn.core.patterns cimport (
-    Numbering, UnitArrays, UnitView, block_rows, leaf_mask, long_patterns, number_of,
-    numbering_free, numbering_init, short_patterns, test_tree,
+from fastpd_sklearn.core.numbering cimport (
+    Keys, TreeNumbers, UnitArrays, UnitView, block_rows, keys_free, keys_init, leaf_mask,
+    n_patterns, number_block, number_of, numbers_free, numbers_init, short_patterns, test_tree,
 )
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes, NodeTests, Tests
 
@@ -29,15 +29,16 @@ cdef extern from "kernels.h" nogil:
 
 cdef enum:
     DENSE_PLAYERS = 12     # the largest leaf for which values over all masks are ever computed
-    MOST_NUMBERED = 65536  # rows of a span whose patterns are numbered: numbers have 16 bits
+    MOST_LISTED = 65536    # rows of a span whose patterns are listed: their places have 16 bits
 
+WHOLE_ROWS = 4             # rows a pattern from which on a table is over all patterns
 TABLE_BYTES = 1 << 27      # of all tables of a batch, at most (a single tree may need more)
-INDEX_BYTES = 1 << 26      # of the kept numbers
+INDEX_BYTES = 1 << 26      # of the kept places
 
 
 cdef struct Table:
     int64_t n_patterns
-    uint16_t* number    # of the pattern of each row of the span; NULL where the pattern is its own
+    uint16_t* place     # of the pattern of each row of the span; NULL where the pattern says it
     double* value       # value[(v * n_slots + slot) * n_patterns + pattern]
 
 
@@ -86,10 +87,10 @@ def attribute(
     out : ndarray of shape (n_terms, n_outputs, n_rows), float64
     n_threads : int
     """
-    cdef UnitArrays arrays = UnitArrays(geometry, units)
     cdef int64_t n_rows = rows.n_rows
     if n_rows == 0 or out.shape[0] == 0 or units.n_units == 0 or len(plan.unit_term) == 0:
         return
+    cdef UnitArrays arrays = UnitArrays(geometry, units)
     whole, span, batches = _layout(geometry, units, plan, n_rows, leaf_value.shape[1])
     keep = _Keep()
     cdef Job job
@@ -132,17 +133,17 @@ cdef class _Keep:
 
 def _layout(geometry, units, plan, int64_t n_rows, int64_t n_values):
     """Which tables are over all patterns, the rows of a span and the first tree of each batch."""
-    has_terms = np.diff(plan.unit_term_start) > 0
-    n_patterns = np.left_shift(1, np.minimum(units.n_bits, 40))
-    whole = units.is_dense.astype(bool) & (n_patterns <= n_rows)
-    numbered = has_terms & ~whole
+    n_slots = np.diff(plan.unit_term_start)
+    most = np.left_shift(1, np.minimum(units.n_bits, 40))
+    whole = units.is_dense.astype(bool) & (WHOLE_ROWS * most <= n_rows)
+    listed = (n_slots > 0) & ~whole
     span = n_rows
-    if numbered.any():
-        span = min(n_rows, MOST_NUMBERED, max(256, INDEX_BYTES // (2 * int(numbered.sum()))))
-        # Deep leaves may have as many patterns as rows: take fewer rows if the tables would burst.
-        entries = np.diff(plan.unit_term_start)[numbered & (n_patterns > span)].sum()
-        span = max(min(span, 256), min(span, 8 * TABLE_BYTES // (8 * n_values * max(int(entries), 1))))
-    entries = np.diff(plan.unit_term_start) * np.minimum(n_patterns, np.where(whole, 2**40, span))
+    if listed.any():
+        span = min(n_rows, MOST_LISTED, max(256, INDEX_BYTES // (2 * int(listed.sum()))))
+        # Deep units may have as many patterns as rows: take fewer rows if the tables would burst.
+        entries = int(n_slots[listed & (most > span)].sum()) * n_values
+        span = max(min(span, 256), min(span, TABLE_BYTES // max(entries, 1)))
+    entries = n_slots * np.minimum(most, np.where(whole, 2**40, span))
     so_far = np.concatenate([[0], np.cumsum(entries * (8 * n_values))])
     per_tree = np.diff(so_far[units.tree_unit])
     batches, first, used = [], 0, 0
@@ -192,7 +193,7 @@ cdef _batch(
                 failed = failed or block_status[block] < 0
         failed = failed or block_status == NULL
         for u in range(n_units):
-            free(tables[u].number)
+            free(tables[u].place)
             free(tables[u].value)
         free(tables)
         free(status)
@@ -209,18 +210,26 @@ cdef struct Scratch:
     double* layers      # see values_everywhere
     double* values
     int64_t values_room
-    int32_t* place      # by mask of a small leaf: its place among those that occur, or -1
-    uint64_t* masks
-    int32_t* index      # by pattern: where its leaf's mask is
+    int32_t* by_mask    # by mask of a small leaf: its place among those that occur, or -1
+    uint64_t* masks     # those that occur
+    int32_t* index      # by pattern: the place of its leaf's mask
     int64_t room
 
 
 cdef void _free_scratch(Scratch* scratch) noexcept nogil:
     free(scratch.layers)
     free(scratch.values)
-    free(scratch.place)
+    free(scratch.by_mask)
     free(scratch.masks)
     free(scratch.index)
+
+
+cdef struct Listed:
+    # The patterns of a unit that occur, by number, in the order of their arrival.
+    int64_t size, room
+    int32_t* number
+    int32_t* place      # by number, -1 for one that has not occurred
+    int64_t place_room
 
 
 cdef int _prepare_tree(
@@ -228,40 +237,44 @@ cdef int _prepare_tree(
     Table* tables,
 ) noexcept nogil:
     cdef int64_t first = job.units.tree_unit[tree], n_units = job.units.tree_unit[tree + 1] - first
-    cdef int64_t u, n_numbered = 0
-    cdef int status = 0
+    cdef int64_t u, n_listed = 0
+    cdef int status
+    cdef TreeNumbers numbers
     cdef Scratch scratch
-    cdef Numbering* numbered = <Numbering*> calloc(n_units + 1, sizeof(Numbering))
+    cdef Listed* listed = <Listed*> calloc(n_units + 1, sizeof(Listed))
+    memset(&numbers, 0, sizeof(TreeNumbers))
     memset(&scratch, 0, sizeof(Scratch))
-    if numbered == NULL:
-        return -1
+    status = -1 if listed == NULL else 0
     for u in range(n_units):
         if not job.whole[first + u] and _n_slots(job, first + u):
-            tables[u].number = <uint16_t*> malloc(n_rows * sizeof(uint16_t))
-            if tables[u].number == NULL or numbering_init(&numbered[u], _key_words(job, first + u)) < 0:
+            tables[u].place = <uint16_t*> malloc(n_rows * sizeof(uint16_t))
+            if tables[u].place == NULL:
                 status = -1
-            n_numbered += 1
-    if n_numbered and status == 0:
-        status = _number_rows(job, tree, first_row, n_rows, numbered, tables)
+            n_listed += 1
+    if n_listed and status == 0:
+        status = numbers_init(&numbers, job.units, tree)
+        if status == 0:
+            status = _list_rows(job, tree, first_row, n_rows, &numbers, listed, tables)
     for u in range(n_units):
         if status < 0 or _n_slots(job, first + u) == 0:
             continue
+        tables[u].n_patterns = listed[u].size
         if job.whole[first + u]:
-            tables[u].n_patterns = <int64_t> 1 << (
-                job.units.bit_start[first + u + 1] - job.units.bit_start[first + u]
-            )
-        else:
-            tables[u].n_patterns = numbered[u].size
+            tables[u].n_patterns = n_patterns(job.units, first + u)
         tables[u].value = <double*> calloc(
             job.n_values * _n_slots(job, first + u) * tables[u].n_patterns, sizeof(double)
         )
         if tables[u].value == NULL:
             status = -1
-            break
-        status = _fill_table(job, coverage, first + u, numbered[u].keys, &scratch, &tables[u])
-    for u in range(n_units):
-        numbering_free(&numbered[u])
-    free(numbered)
+        else:
+            status = _fill_table(
+                job, coverage, first + u, &numbers, listed[u].number, &scratch, &tables[u]
+            )
+    for u in range(n_units if listed != NULL else 0):
+        free(listed[u].number)
+        free(listed[u].place)
+    free(listed)
+    numbers_free(&numbers)
     _free_scratch(&scratch)
     return status
 
@@ -270,72 +283,73 @@ cdef int64_t _n_slots(const Job* job, int64_t unit) noexcept nogil:
     return job.unit_term_start[unit + 1] - job.unit_term_start[unit]
 
 
-cdef int64_t _key_words(const Job* job, int64_t unit) noexcept nogil:
-    return 1 if job.units.is_dense[unit] else job.n_words
-
-
-cdef int _number_rows(
-    const Job* job, int64_t tree, int64_t first_row, int64_t n_rows, Numbering* numbered,
-    Table* tables,
+cdef int _list_rows(
+    const Job* job, int64_t tree, int64_t first_row, int64_t n_rows, TreeNumbers* numbers,
+    Listed* listed, Table* tables,
 ) noexcept nogil:
-    """Number the patterns that occur in a span of rows, at every unit that asks for it."""
-    cdef int64_t first = job.units.tree_unit[tree], n_units = job.units.tree_unit[tree + 1] - first
-    cdef int64_t n_nodes = job.units.tree_start[tree + 1] - job.units.tree_start[tree]
-    cdef int64_t most = block_rows(n_nodes), row = 0, m, u, r, number, n_words
-    cdef int status = 0
-    cdef uint8_t* bits = <uint8_t*> malloc(n_nodes * most + most)
-    cdef uint8_t* met = bits + n_nodes * most
-    cdef uint16_t* short = <uint16_t*> malloc(most * sizeof(uint16_t))
-    cdef uint64_t* words = <uint64_t*> malloc(most * (job.n_words + 1) * sizeof(uint64_t))
-    if bits == NULL or short == NULL or words == NULL:
-        status = -1
-    while row < n_rows and status == 0:
-        m = min(most, n_rows - row)
-        test_tree(&job.codes, &job.tests, job.units, tree, first_row + row, m, bits)
-        for u in range(n_units):
-            if tables[u].number == NULL:
+    """List the patterns that occur in a span of rows, at every unit that asks for it."""
+    cdef int64_t row = 0, m, u, r
+    cdef const int32_t* number
+    while row < n_rows:
+        m = min(numbers.most_rows, n_rows - row)
+        if number_block(numbers, &job.codes, &job.tests, job.units, tree, first_row + row, m) < 0:
+            return -1
+        for u in range(numbers.n_units):
+            if tables[u].place == NULL:
                 continue
-            n_words = _key_words(job, first + u)
-            if job.units.is_dense[first + u]:
-                short_patterns(job.units, tree, first + u, bits, m, met, short)
-                for r in range(m):
-                    words[r] = short[r]
-            else:
-                long_patterns(job.units, tree, first + u, bits, m, n_words, met,
-                              words + most * n_words, words)
+            number = numbers.number + u * numbers.most_rows
             for r in range(m):
-                number = number_of(&numbered[u], words + r * n_words)
-                if number < 0:
-                    status = -1
-                tables[u].number[row + r] = <uint16_t> number
+                if _list(&listed[u], number[r]) < 0:
+                    return -1
+                tables[u].place[row + r] = <uint16_t> listed[u].place[number[r]]
         row += m
-    free(bits)
-    free(short)
-    free(words)
-    return status
+    return 0
+
+
+cdef int _list(Listed* listed, int64_t number) noexcept nogil:
+    """Give a number a place, if it has none yet; -1 if there is no memory."""
+    cdef int64_t room
+    cdef int32_t* grown
+    if number >= listed.place_room:
+        room = max(number + 1, 2 * listed.place_room + 64)
+        grown = <int32_t*> realloc(listed.place, room * sizeof(int32_t))
+        if grown == NULL:
+            return -1
+        memset(grown + listed.place_room, 255, (room - listed.place_room) * sizeof(int32_t))
+        listed.place, listed.place_room = grown, room
+    if listed.place[number] < 0:
+        if listed.size == listed.room:
+            room = 2 * listed.room + 16
+            grown = <int32_t*> realloc(listed.number, room * sizeof(int32_t))
+            if grown == NULL:
+                return -1
+            listed.number, listed.room = grown, room
+        listed.number[listed.size] = <int32_t> number
+        listed.place[number] = <int32_t> listed.size
+        listed.size += 1
+    return 0
 
 
 cdef int _fill_table(
-    const Job* job, Coverage coverage, int64_t unit, const uint64_t* patterns, Scratch* scratch,
-    Table* table,
+    const Job* job, Coverage coverage, int64_t unit, const TreeNumbers* numbers,
+    const int32_t* listed, Scratch* scratch, Table* table,
 ) noexcept nogil:
-    """Add the values of all the unit's leaves; `patterns` is NULL where all of them are meant."""
+    """Add the values of all the unit's leaves; `listed` is NULL where all patterns are meant."""
     cdef int64_t k
     if _grow_scratch(scratch, table.n_patterns, job.n_words) < 0:
         return -1
     for k in range(job.units.leaf_start[unit], job.units.leaf_start[unit + 1]):
-        if _fill_leaf(job, coverage, unit, job.units.leaf[k], patterns, scratch, table) < 0:
+        if _fill_leaf(job, coverage, unit, job.units.leaf[k], numbers, listed, scratch, table) < 0:
             return -1
     return 0
 
 
 cdef int _fill_leaf(
-    const Job* job, Coverage coverage, int64_t unit, int64_t leaf, const uint64_t* patterns,
-    Scratch* scratch, Table* table,
+    const Job* job, Coverage coverage, int64_t unit, int64_t leaf, const TreeNumbers* numbers,
+    const int32_t* listed, Scratch* scratch, Table* table,
 ) noexcept nogil:
     cdef int64_t n_players = job.units.player_start[leaf + 1] - job.units.player_start[leaf]
     cdef int64_t n_masks, stride, k = job.leaf_term_start[leaf]
-    cdef const uint64_t* masks = scratch.masks
     cdef Terms terms
     cdef Rule rule
     terms.size, terms.n_words = job.leaf_term_start[leaf + 1] - k, job.n_words
@@ -346,10 +360,9 @@ cdef int _fill_leaf(
     rule.node = job.rule_node + job.rule_start[n_players]
     rule.weight = job.rule_weight + job.rule_start[n_players]
     rule.moment, rule.n_moments = job.moment, job.n_moments
-    if n_players <= DENSE_PLAYERS:
-        n_masks = _occurring_masks(job, unit, leaf, n_players, patterns, table.n_patterns, scratch)
-    else:  # a single leaf: its patterns are its masks
-        n_masks, masks = table.n_patterns, patterns
+    n_masks = _occurring_masks(job, unit, leaf, n_players, numbers, listed, table.n_patterns, scratch)
+    if n_masks < 0:
+        return -1
     if n_players <= DENSE_PLAYERS and _all_is_cheaper(
         n_players, n_masks, coverage.n_sources(leaf), terms.size, rule.n_nodes
     ):
@@ -362,15 +375,10 @@ cdef int _fill_leaf(
             scratch.index[k] = <int32_t> scratch.masks[scratch.index[k] * job.n_words]
     else:
         stride = n_masks
-        if _room_for_values(scratch, terms.size * stride) < 0:
-            return -1
-        if coverage.values_at(
-            leaf, n_players, masks, n_masks, &terms, &rule, scratch.values
+        if _room_for_values(scratch, terms.size * stride) < 0 or coverage.values_at(
+            leaf, n_players, scratch.masks, n_masks, &terms, &rule, scratch.values
         ) < 0:
             return -1
-        if n_players > DENSE_PLAYERS:
-            for k in range(n_masks):
-                scratch.index[k] = <int32_t> k
     _add_leaf(job, unit, leaf, terms.size, stride, scratch, table)
     return 0
 
@@ -388,21 +396,36 @@ cdef bint _all_is_cheaper(
 
 
 cdef int64_t _occurring_masks(
-    const Job* job, int64_t unit, int64_t leaf, int64_t n_players, const uint64_t* patterns,
-    int64_t n_patterns, Scratch* scratch,
+    const Job* job, int64_t unit, int64_t leaf, int64_t n_players, const TreeNumbers* numbers,
+    const int32_t* listed, int64_t n_patterns, Scratch* scratch,
 ) noexcept nogil:
     """List the leaf's masks that patterns lead to; scratch.index says which is whose."""
-    cdef int64_t r, n_masks = 0
-    cdef uint64_t mask
-    memset(scratch.place, 255, sizeof(int32_t) << n_players)
+    cdef int64_t r, place, n_masks = 0
+    cdef uint64_t* mask
+    cdef Keys keys
+    cdef bint small = n_players <= DENSE_PLAYERS
+    if small:
+        memset(scratch.by_mask, 255, sizeof(int32_t) << n_players)
+    elif keys_init(&keys, job.n_words) < 0:
+        return -1
     for r in range(n_patterns):
-        mask = leaf_mask(job.units, leaf, patterns[r] if patterns != NULL else <uint64_t> r)
-        if scratch.place[mask] < 0:
-            scratch.place[mask] = <int32_t> n_masks
-            memset(scratch.masks + n_masks * job.n_words, 0, job.n_words * sizeof(uint64_t))
-            scratch.masks[n_masks * job.n_words] = mask
+        mask = scratch.masks + n_masks * job.n_words
+        leaf_mask(job.units, numbers, unit, leaf, listed[r] if listed != NULL else r, mask)
+        if small:
+            place = scratch.by_mask[mask[0]]
+            if place < 0:
+                place = n_masks
+                scratch.by_mask[mask[0]] = <int32_t> place
+        else:
+            place = number_of(&keys, mask)
+            if place < 0:
+                n_masks = -1
+                break
+        if place == n_masks:
             n_masks += 1
-        scratch.index[r] = scratch.place[mask]
+        scratch.index[r] = <int32_t> place
+    if not small:
+        keys_free(&keys)
     return n_masks
 
 
@@ -428,10 +451,10 @@ cdef void _add_leaf(
 
 
 cdef int _grow_scratch(Scratch* scratch, int64_t n_patterns, int64_t n_words) noexcept nogil:
-    cdef int64_t n_masks = max(n_patterns, <int64_t> 1)
-    if scratch.place == NULL:
-        scratch.place = <int32_t*> malloc(sizeof(int32_t) << DENSE_PLAYERS)
-        if scratch.place == NULL:
+    cdef int64_t n_masks = n_patterns + 1
+    if scratch.by_mask == NULL:
+        scratch.by_mask = <int32_t*> malloc(sizeof(int32_t) << DENSE_PLAYERS)
+        if scratch.by_mask == NULL:
             return -1
     if n_masks > scratch.room:
         free(scratch.index)
@@ -483,9 +506,9 @@ cdef int _add_block(
         for u in range(job.units.tree_unit[t], job.units.tree_unit[t + 1]):
             if tables[u - first_unit].value == NULL:
                 continue
-            if tables[u - first_unit].number != NULL:
+            if tables[u - first_unit].place != NULL:
                 _add_unit(job, t, u, &tables[u - first_unit], first_row + row, m,
-                          tables[u - first_unit].number + row)
+                          tables[u - first_unit].place + row)
                 continue
             if not tested:
                 test_tree(&job.codes, &job.tests, job.units, t, first_row + row, m, bits)

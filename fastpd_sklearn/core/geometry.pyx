@@ -5,7 +5,7 @@ players are those whose columns are tested on the way to it, each once. The *mas
 leaf has bit i set where the row satisfies every test of the leaf's i-th player.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 import numpy as np
@@ -144,12 +144,12 @@ def _trace(geometry):
 
 
 class Units:
-    """Pieces of trees whose leaves are looked up by one integer a row, the row's *pattern*.
+    """Trees cut into *chunks*, each looked up by one number a row.
 
-    A unit is either a *chunk* or a *single* leaf. A chunk is a few connected inner nodes with
-    the leaves that hang from them. Its pattern has a bit a node ("goes left") and a bit for
-    every player tested above ("satisfies all of those tests"), so it is short, and the masks
-    of all the chunk's leaves follow from it::
+    A chunk is a few connected inner nodes. What a row does there and above is its *pattern*: a
+    bit a node of the chunk ("goes left"), and a bit for every player tested above ("satisfies
+    all of those tests"). The masks of all leaves that hang from the chunk follow from it, and
+    so does the part of the pattern of the chunks below that concerns what is above them::
 
               above:  x0 < 3, x1 < 5            bits:  0  node a goes left
                  a                                     1  node b goes left
@@ -158,27 +158,34 @@ class Units:
             /   \\                               pattern 0b1011: mask of leaf 1 from
          leaf 0  leaf 1                         bit 0 = 1, bit 1 = 0, bits 2 and 3
 
-    The pattern of a single leaf is its mask, of as many words as that needs.
-
     Parameters
     ----------
     geometry : Geometry
     chunk_nodes : int
-        Most inner nodes of a chunk. With 0 all units are single leaves.
+        Most inner nodes of a chunk.
 
     Attributes
     ----------
     tree_unit : ndarray of shape (n_trees + 1,), int64
-    bit_start : ndarray of shape (n_units + 1,), int64
-        Bits of unit ``u``: ``bit_start[u]`` up to ``bit_start[u + 1]``.
-    test_start : ndarray of shape (n_bits + 1,), int64
-    test_node, test_left : ndarray of int32, uint8
-        A bit is set where all of its tests go the wanted way.
+        The units of tree ``t``, each after its parent.
+    node_start : ndarray of shape (n_units + 1,), int64
+        Inner nodes of unit ``u``: ``node[node_start[u]:node_start[u + 1]]``, the root first.
+        The unit of a tree that is a bare leaf has none.
+    node : ndarray of int32
+    place : ndarray of shape (n_nodes,), uint8
+        The bit that an inner node has in the pattern of its unit.
+    parent : ndarray of shape (n_units,), int64
+        The unit above, -1 for the first of a tree.
+    first_leaf : ndarray of shape (n_units,), int64
+        Some leaf below; its path leads through the unit's root.
+    depth : ndarray of shape (n_units,), int64
+        Number of tests above the root.
+    n_above : ndarray of shape (n_units,), int64
+        Number of players tested above the root. They are the first local players of all leaves
+        below.
     leaf_start : ndarray of shape (n_units + 1,), int64
     leaf : ndarray of shape (n_leaves,), int64
-    care, want : ndarray of shape (len(geometry.player),), uint64
-        Local player ``i`` of leaf ``l`` is satisfied where ``pattern & care == want``, at
-        position ``geometry.player_start[l] + i``. Unused for single leaves.
+        Leaves that hang from the unit.
     is_dense : ndarray of shape (n_units,), uint8
         Whether the pattern is short enough for tables over all patterns.
     """
@@ -189,145 +196,89 @@ class Units:
     @property
     def n_units(self):
         """Number of units."""
-        return len(self.bit_start) - 1
+        return len(self.parent)
 
     @property
     def n_bits(self):
         """Bits of each unit's pattern, ndarray of shape (n_units,)."""
-        return np.diff(self.bit_start)
+        return np.diff(self.node_start) + self.n_above
 
 
 def _cut(units, geometry, int chunk_nodes):
     cdef const int32_t[::1] left = geometry.left, right = geometry.right
-    cdef const int64_t[::1] tree_start = geometry.tree_start, leaf_node = geometry.leaf_node
-    cdef const int64_t[::1] player_start = geometry.player_start, path_start = geometry.path_start
+    cdef const int64_t[::1] tree_start = geometry.tree_start
+    cdef const int64_t[::1] path_start = geometry.path_start
     cdef const int32_t[::1] path_node = geometry.path_node, path_bit = geometry.path_bit
-    cdef const uint8_t[::1] path_left = geometry.path_left
-    cdef const int64_t[::1] tree_leaf = geometry.tree_leaf
-    cdef _Column tree_unit = _Column(), bit_start = _Column(), test_start = _Column()
-    cdef _Column test_node = _Column(), test_left = _Column(), leaf_start = _Column()
-    cdef _Column leaves = _Column()
-    care_array = np.zeros(len(geometry.player), np.uint64)
-    want_array = np.zeros(len(geometry.player), np.uint64)
-    cdef uint64_t[::1] care = care_array, want = want_array
-    cdef int64_t n_nodes = left.shape[0]
-    first_array, last_array = _leaf_ranges(geometry)
-    cdef const int64_t[::1] first_leaf = first_array, last_leaf = last_array
-    place_array = np.full(n_nodes, -1, np.int64)  # the node's bit in the chunk at hand
-    cdef int64_t[::1] place = place_array
-    cdef _Column roots = _Column(), members = _Column()
-    cdef int64_t t, head, root, node, child, l, i, k, j, depth, n_above, most, n_leaves, bit
+    leaf_array = _some_leaf(geometry)
+    cdef const int64_t[::1] some_leaf = leaf_array
+    place_array = np.zeros(len(geometry.left), np.uint8)
+    cdef uint8_t[::1] place = place_array
+    cdef _Column tree_unit = _Column(), node_start = _Column(), nodes = _Column()
+    cdef _Column parent = _Column(), first_leaf = _Column(), depths = _Column(), above = _Column()
+    cdef _Column leaf_start = _Column(), leaves = _Column()
+    cdef _Column roots = _Column(), parents = _Column()
+    cdef int64_t t, head, root, child, i, first, depth, n_above, this
     for t in range(tree_start.shape[0] - 1):
-        tree_unit.push(bit_start.size)
-        roots.size = 0
+        tree_unit.push(parent.size)
+        roots.size = parents.size = 0
         roots.push(tree_start[t])
+        parents.push(-1)
         head = 0
         while head < roots.size:
             root = roots.items[head]
+            this = parent.size
+            depth, n_above = _above(path_start, path_node, path_bit, some_leaf[root], root)
+            parent.push(parents.items[head])
+            first_leaf.push(some_leaf[root])
+            depths.push(depth)
+            above.push(n_above)
+            node_start.push(nodes.size)
+            leaf_start.push(leaves.size)
             head += 1
-            depth, n_above = _above(path_start, path_node, path_bit, first_leaf[root], root)
-            most = min(<int64_t> chunk_nodes, DENSE_BITS - n_above)
-            if most < 1 or left[root] < 0:
-                for l in range(first_leaf[root], last_leaf[root]):
-                    bit_start.push(test_start.size)
-                    leaf_start.push(leaves.size)
-                    leaves.push(l)
-                    for bit in range(player_start[l + 1] - player_start[l]):
-                        _add_bit(test_start, test_node, test_left, path_start[l],
-                                 path_start[l + 1], path_node, path_left, path_bit, bit)
-                        if bit < 64:
-                            care[player_start[l] + bit] = <uint64_t> 1 << bit
-                            want[player_start[l] + bit] = <uint64_t> 1 << bit
+            if left[root] < 0:
+                leaves.push(some_leaf[root])
                 continue
             # Breadth first, so that a chunk is as balanced as the tree lets it be.
-            members.size = 0
-            members.push(root)
-            i = 0
-            while i < members.size:
-                for child in (left[members.items[i]], right[members.items[i]]):
-                    if left[child] >= 0:
-                        if members.size < most:
-                            members.push(child)
-                        else:
-                            roots.push(child)
-                i += 1
-            n_leaves = 0
-            for i in range(members.size):
-                place[members.items[i]] = i
-                for child in (left[members.items[i]], right[members.items[i]]):
+            first = i = nodes.size
+            nodes.push(root)
+            while i < nodes.size:
+                place[nodes.items[i]] = <uint8_t> (i - first)
+                for child in (left[nodes.items[i]], right[nodes.items[i]]):
                     if left[child] < 0:
-                        n_leaves += 1
-            if n_leaves:
-                bit_start.push(test_start.size)
-                leaf_start.push(leaves.size)
-                for i in range(members.size):
-                    test_start.push(test_node.size)
-                    test_node.push(members.items[i])
-                    test_left.push(1)
-                # All leaves below share the path above the root, so any of them tells its bits.
-                l = first_leaf[root]
-                for bit in range(n_above):
-                    _add_bit(test_start, test_node, test_left, path_start[l],
-                             path_start[l] + depth, path_node, path_left, path_bit, bit)
-                for i in range(members.size):
-                    for child in (left[members.items[i]], right[members.items[i]]):
-                        if left[child] >= 0:
-                            continue
-                        l = first_leaf[child]
-                        leaves.push(l)
-                        for k in range(path_start[l], path_start[l + 1]):
-                            j = player_start[l] + path_bit[k]
-                            if k - path_start[l] < depth:
-                                bit = members.size + path_bit[k]
-                                want[j] |= <uint64_t> 1 << bit
-                            else:
-                                bit = place[path_node[k]]
-                                want[j] |= <uint64_t> path_left[k] << bit
-                            care[j] |= <uint64_t> 1 << bit
-    tree_unit.push(bit_start.size)
-    bit_start.push(test_start.size)
-    test_start.push(test_node.size)
+                        leaves.push(some_leaf[child])
+                    elif nodes.size - first < chunk_nodes:
+                        nodes.push(child)
+                    else:
+                        roots.push(child)
+                        parents.push(this)
+                i += 1
+    tree_unit.push(parent.size)
+    node_start.push(nodes.size)
     leaf_start.push(leaves.size)
     units.tree_unit = tree_unit.array(np.int64)
-    units.bit_start = bit_start.array(np.int64)
-    units.test_start = test_start.array(np.int64)
-    units.test_node = test_node.array(np.int32)
-    units.test_left = test_left.array(np.uint8)
+    units.node_start = node_start.array(np.int64)
+    units.node = nodes.array(np.int32)
+    units.place = place_array
+    units.parent = parent.array(np.int64)
+    units.first_leaf = first_leaf.array(np.int64)
+    units.depth = depths.array(np.int64)
+    units.n_above = above.array(np.int64)
     units.leaf_start = leaf_start.array(np.int64)
     units.leaf = leaves.array(np.int64)
-    units.is_dense = (np.diff(units.bit_start) <= DENSE_BITS).astype(np.uint8)
-    units.care, units.want = care_array, want_array
+    units.is_dense = (units.n_bits <= DENSE_BITS).astype(np.uint8)
 
 
-cdef int _add_bit(
-    _Column test_start, _Column test_node, _Column test_left, int64_t start, int64_t stop,
-    const int32_t[::1] path_node, const uint8_t[::1] path_left, const int32_t[::1] path_bit,
-    int64_t bit,
-) except -1:
-    """Append the pattern bit "every test of local player `bit` on this path is passed"."""
-    cdef int64_t k
-    test_start.push(test_node.size)
-    for k in range(start, stop):
-        if path_bit[k] == bit:
-            test_node.push(path_node[k])
-            test_left.push(path_left[k])
-    return 0
-
-
-def _leaf_ranges(geometry):
-    """The leaves below every node: from first[node] up to last[node]."""
-    cdef const int32_t[::1] left = geometry.left, right = geometry.right
+def _some_leaf(geometry):
+    """A leaf below every node: the first one."""
+    cdef const int32_t[::1] left = geometry.left
     first_array = np.empty(len(geometry.left), np.int64)
-    last_array = np.empty(len(geometry.left), np.int64)
     first_array[geometry.leaf_node] = np.arange(geometry.n_leaves)
-    last_array[geometry.leaf_node] = np.arange(1, geometry.n_leaves + 1)
-    cdef int64_t[::1] first = first_array, last = last_array
+    cdef int64_t[::1] first = first_array
     cdef int64_t node
     for node in range(left.shape[0] - 1, -1, -1):
         if left[node] >= 0:
             first[node] = first[left[node]]
-            last[node] = last[right[node]]
-    return first_array, last_array
+    return first_array
 
 
 cdef (int64_t, int64_t) _above(

@@ -82,14 +82,9 @@ class CoreModel:
         return np.ascontiguousarray(self.value[self.geometry.leaf_node])
 
     @cached_property
-    def chunks(self) -> Units:
-        """Trees cut into chunks: for one pass over many rows."""
+    def units(self) -> Units:
+        """Trees cut into chunks."""
         return Units(self.geometry)
-
-    @cached_property
-    def leaves(self) -> Units:
-        """Every leaf a unit of its own: for terms so many that a chunk's table would be large."""
-        return Units(self.geometry, 0)
 
     def predict(self, rows: BinnedRows, n_threads: int) -> np.ndarray:
         """Raw prediction, float64 of shape (n_rows, n_outputs)."""
@@ -144,13 +139,12 @@ class CoreModel:
             columns = np.array(tested, np.int64)
             self.steps.look_up(rows, coverage, matches, terms, columns, out, n_threads)
             return out
-        units = self.chunks if all(len(term) == 1 for term in terms) else self.leaves
         attribute(
             rows,
             self.bins.tests,
             self.geometry,
-            units,
-            Plan(self.geometry, units, terms),
+            self.units,
+            Plan(self.geometry, self.units, terms),
             coverage,
             Rules(index, self.geometry.leaf_sizes),
             self.leaf_value,

@@ -189,7 +189,7 @@ class EmpiricalEngine(TreeEngine):
             self.bin(X),
             core.bins.tests,
             core.geometry,
-            core.chunks,
+            core.units,
             sample_weight,
             self._threads_for(X.shape[0]),
         )

@@ -1,10 +1,12 @@
 """Counts and predictions against slow ones."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from fastpd_sklearn.core.coverage import EmpiricalCoverage, PathCoverage
+from fastpd_sklearn.core.geometry import Units
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.core import counting
@@ -26,16 +28,16 @@ WEIGHTS = {
 }
 
 
-def count(core, X, weights, n_threads=1, units=None):
+def count(core, X, weights, n_threads=1, chunk_nodes=7):
     rows, _ = core.bins.bin_matrix(X, n_threads)
-    units = core.chunks if units is None else units
+    units = Units(core.geometry, chunk_nodes)
     return counting.count_masks(rows, core.bins.tests, core.geometry, units, weights, n_threads)
 
 
 def as_counters(start, mask, weight):
     """A dict from mask to weight for each leaf, without those of no weight."""
     out = []
-    for first, last in zip(start[:-1], start[1:], strict=True):
+    for first, last in pairwise(start):
         masks = [as_int(words) for words in mask[first:last]]
         assert len(set(masks)) == len(masks)
         out.append({m: w for m, w in zip(masks, weight[first:last].tolist(), strict=True) if w})
@@ -43,14 +45,14 @@ def as_counters(start, mask, weight):
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("units", ["chunks", "leaves"])
+@pytest.mark.parametrize("chunk_nodes", [1, 7])
 @pytest.mark.parametrize("groups", OWNERS)
 @pytest.mark.parametrize("name", FORESTS)
-def test_masks_are_counted(name, groups, units, weights):
+def test_masks_are_counted(name, groups, chunk_nodes, weights):
     forest, owner, core = setting(name, groups)
     X = inputs_for(forest, 300)
     sample_weight = WEIGHTS[weights](len(X))
-    found = count(core, X, sample_weight, units=getattr(core, units))
+    found = count(core, X, sample_weight, chunk_nodes=chunk_nodes)
     assert found[2].dtype == (np.int64 if sample_weight is None else np.float64)
     each = np.ones(len(X), int) if sample_weight is None else sample_weight
     for leaf, masks in zip(as_counters(*found), masks_by_definition(forest, owner, X), strict=True):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from fastpd_sklearn.core.coverage import EmpiricalCoverage, PathCoverage
 from fastpd_sklearn.core.evaluation import attribute
+from fastpd_sklearn.core.geometry import Units
 from fastpd_sklearn.core.plan import Plan
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -36,10 +37,11 @@ def coverage_of(kind, core, X):
     return PathCoverage(core.geometry.player_start, ratio)
 
 
-def by_masks(core, X, coverage, index, terms, units, n_threads=1):
-    """Through the tables of units, whatever the model would choose."""
+def by_masks(core, X, coverage, index, terms, chunk_nodes=7):
+    """Through the tables of chunks, whatever the model would choose."""
+    units = Units(core.geometry, chunk_nodes)
     rows, _ = core.bins.bin_matrix(X, 1)
-    out = np.zeros((core.n_outputs, len(terms), len(X)))
+    out = np.zeros((len(terms), core.n_outputs, len(X)))
     attribute(
         rows,
         core.bins.tests,
@@ -51,7 +53,7 @@ def by_masks(core, X, coverage, index, terms, units, n_threads=1):
         core.leaf_value,
         core.tree_output,
         out,
-        n_threads,
+        1,
     )
     return out
 
@@ -60,16 +62,16 @@ def by_masks(core, X, coverage, index, terms, units, n_threads=1):
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("kind", ["empirical", "path"])
 def test_all_ways_agree(kind, index, terms):
-    """Tables over all patterns, over those that occur, by chunk, by leaf, and step functions."""
+    """Tables over all patterns, over those that occur, by chunk, by node, and step functions."""
     _, core, X = make(width=2, n_outputs=3)
     coverage = coverage_of(kind, core, X[:100])
     many = np.tile(X, (12, 1))  # more rows than any chunk has patterns
-    whole = by_masks(core, many, coverage, index, TERMS[terms], core.chunks)
+    whole = by_masks(core, many, coverage, index, TERMS[terms])
     assert np.abs(whole).max() > 0.1
     assert_array_equal(whole[:, :, : len(X)], whole[:, :, -len(X) :])
-    for units in (core.chunks, core.leaves):
+    for chunk_nodes in (1, 7):
         for rows in (X[:1], X[:40]):
-            some = by_masks(core, rows, coverage, index, TERMS[terms], units)
+            some = by_masks(core, rows, coverage, index, TERMS[terms], chunk_nodes)
             assert_allclose(some, whole[:, :, : len(rows)], rtol=0, atol=1e-12)
     binned, _ = core.bins.bin_matrix(X, 1)
     chosen = core.attribute(binned, coverage, index, TERMS[terms], 1)
@@ -96,7 +98,7 @@ def test_batches_and_spans_make_no_difference(kind, monkeypatch):
     """Where memory is short the work is cut into trees and rows."""
     _, core, X = make(n_rows=1500, n_trees=8)
     coverage = coverage_of(kind, core, X[:200])
-    args = (core, X, coverage, "shap", TERMS["pairs"], core.leaves)
+    args = (core, X, coverage, "shap", TERMS["pairs"])
     whole = by_masks(*args)
     monkeypatch.setattr(evaluation, "TABLE_BYTES", 1 << 10)
     monkeypatch.setattr(evaluation, "INDEX_BYTES", 1 << 10)
@@ -116,11 +118,11 @@ def test_games_of_long_paths(n):
     terms = [(0,), (n - 1,), (0, n - 1), (1, 5, n - 2)]
     for index in INDICES:
         cover = PathCoverage(core.geometry.player_start, ratio)
-        found = by_masks(core, X, cover, index, terms, core.leaves)[0]
+        found = by_masks(core, X, cover, index, terms)[:, 0]
         truth = [[oracles.product_game_index(index, x, ratio[-n:], T) for x in X] for T in terms]
         assert_allclose(found, np.array(truth, float), rtol=1e-10, atol=1e-15)
         cover = EmpiricalCoverage(*count(core, background, None), 20.0)
-        found = by_masks(core, X, cover, index, terms, core.leaves)[0]
+        found = by_masks(core, X, cover, index, terms)[:, 0]
         truth = [
             [sum(float(binary_game_index(index, x, b, T)) for b in background) / 20 for x in X]
             for T in terms
@@ -165,6 +167,6 @@ def test_no_rows_and_no_terms():
     _, core, X = make()
     coverage = coverage_of("empirical", core, X)
     rows, _ = core.bins.bin_matrix(X[:0], 1)
-    assert core.attribute(rows, coverage, "shap", SINGLES, 2).shape == (1, N_INPUTS, 0)
+    assert core.attribute(rows, coverage, "shap", SINGLES, 2).shape == (N_INPUTS, 1, 0)
     rows, _ = core.bins.bin_matrix(X[:3], 1)
-    assert core.attribute(rows, coverage, "shap", [], 2).shape == (1, 0, 3)
+    assert core.attribute(rows, coverage, "shap", [], 2).shape == (0, 1, 3)

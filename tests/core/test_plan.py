@@ -1,9 +1,10 @@
 """Which leaves take part in which terms, against the definition."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from fastpd_sklearn.core.geometry import Units
 from fastpd_sklearn.core.plan import Matches, Plan, common_terms
 from numpy.testing import assert_array_equal
 
@@ -15,7 +16,7 @@ SMALL = ["broad", "strict", "leaves"]
 
 def players_of_leaves(geometry):
     start = geometry.player_start
-    return [geometry.player[a:b].tolist() for a, b in zip(start[:-1], start[1:], strict=True)]
+    return [geometry.player[a:b].tolist() for a, b in pairwise(start)]
 
 
 def reversed_bits(mask):
@@ -39,11 +40,11 @@ def terms_for(core, largest):
 
 
 @pytest.mark.parametrize("largest", [1, 2, 4])
-@pytest.mark.parametrize("units", ["chunks", "leaves"])
+@pytest.mark.parametrize("chunk_nodes", [1, 7])
 @pytest.mark.parametrize("name", SMALL)
-def test_plan(name, units, largest):
+def test_plan(name, chunk_nodes, largest):
     _, _, core = setting(name)
-    geometry, units = core.geometry, getattr(core, units)
+    geometry, units = core.geometry, Units(core.geometry, chunk_nodes)
     terms = terms_for(core, largest)
     plan = Plan(geometry, units, terms)
     unit_of_leaf = np.empty(geometry.n_leaves, int)
@@ -66,7 +67,7 @@ def test_plan_of_named_sets():
     """A few large sets among very many subsets."""
     _, _, core = setting("two words")
     terms = [(3,), (0, 69), tuple(range(0, 70, 7)), tuple(range(70))]
-    plan = Plan(core.geometry, core.leaves, terms)
+    plan = Plan(core.geometry, Units(core.geometry), terms)
     last = slice(*plan.leaf_term_start[-2:])
     masks = {as_int(words) for words in plan.leaf_term_mask[last]}
     assert masks == {sum(1 << player for player in term) for term in terms}

@@ -1,0 +1,347 @@
+"""The patterns of blocks of rows at the chunks of a tree, as small numbers.
+
+At a *dense* unit the number of a pattern is the pattern itself, node bits lowest. At a *deep* one
+the patterns that occur are numbered as they come, parents before children: see `DeepUnit`.
+"""
+
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+from fastpd_sklearn.core.routing cimport route_block
+
+cdef extern from "kernels.h" nogil:
+    void and_equal(uint8_t*, const uint8_t*, uint8_t, int64_t)
+    void or_bit_16(uint16_t*, const uint8_t*, int, int64_t)
+
+cdef enum:
+    MOST_ROWS = 2048
+    LEAST_ROWS = 64
+    BITS_BYTES = 1 << 18  # node bits of a block: they stay in the second-level cache
+
+
+cdef class UnitArrays:
+    """Pointers into the arrays of a `Units` and its `Geometry`, for loops without the GIL."""
+
+    def __init__(self, geometry, units):
+        self.geometry, self.units = geometry, units
+        self.view.n_words = geometry.n_words
+        self.view.left_child = <const int32_t*> _address(geometry.left)
+        self.view.tree_start = <const int64_t*> _address(geometry.tree_start)
+        self.view.player_start = <const int64_t*> _address(geometry.player_start)
+        self.view.path_start = <const int64_t*> _address(geometry.path_start)
+        self.view.path_node = <const int32_t*> _address(geometry.path_node)
+        self.view.path_left = <const uint8_t*> _address(geometry.path_left)
+        self.view.path_bit = <const int32_t*> _address(geometry.path_bit)
+        self.view.tree_unit = <const int64_t*> _address(units.tree_unit)
+        self.view.node_start = <const int64_t*> _address(units.node_start)
+        self.view.node = <const int32_t*> _address(units.node)
+        self.view.place = <const uint8_t*> _address(units.place)
+        self.view.parent = <const int64_t*> _address(units.parent)
+        self.view.first_leaf = <const int64_t*> _address(units.first_leaf)
+        self.view.depth = <const int64_t*> _address(units.depth)
+        self.view.n_above = <const int64_t*> _address(units.n_above)
+        self.view.leaf_start = <const int64_t*> _address(units.leaf_start)
+        self.view.leaf = <const int64_t*> _address(units.leaf)
+        self.view.is_dense = <const uint8_t*> _address(units.is_dense)
+
+
+cdef const void* _address(array) except? NULL:
+    return <const void*> <size_t> array.ctypes.data
+
+
+cdef int64_t block_rows(int64_t n_nodes) noexcept nogil:
+    """How many rows of a tree with so many nodes to take at a time."""
+    return max(<int64_t> LEAST_ROWS, min(<int64_t> MOST_ROWS, BITS_BYTES // max(n_nodes, 1) // 64 * 64))
+
+
+cdef void test_tree(
+    const Codes* codes, const Tests* tests, const UnitView* units, int64_t tree, int64_t row,
+    int64_t m, uint8_t* bits,
+) noexcept nogil:
+    """Bits of `m` rows from `row` on at every inner node; node i of the tree has bits[i * m:]."""
+    cdef int64_t first = units.tree_start[tree], node
+    for node in range(first, units.tree_start[tree + 1]):
+        if units.left_child[node] >= 0:
+            route_block(codes, tests, node, row, m, bits + (node - first) * m)
+
+
+cdef int64_t _n_nodes(const UnitView* units, int64_t unit) noexcept nogil:
+    return units.node_start[unit + 1] - units.node_start[unit]
+
+
+cdef int64_t n_patterns(const UnitView* units, int64_t unit) noexcept nogil:
+    """Number of patterns that a dense unit can have."""
+    return <int64_t> 1 << (_n_nodes(units, unit) + units.n_above[unit])
+
+
+cdef void _node_patterns(
+    const UnitView* units, int64_t tree, int64_t unit, const uint8_t* bits, int64_t m,
+    uint16_t* patterns,
+) noexcept nogil:
+    """The node bits of a unit's patterns."""
+    cdef int64_t first = units.tree_start[tree], b
+    memset(patterns, 0, m * sizeof(uint16_t))
+    for b in range(_n_nodes(units, unit)):
+        or_bit_16(
+            patterns, bits + (units.node[units.node_start[unit] + b] - first) * m, <int> b, m
+        )
+
+
+cdef void short_patterns(
+    const UnitView* units, int64_t tree, int64_t unit, const uint8_t* bits, int64_t m,
+    uint8_t* met, uint16_t* patterns,
+) noexcept nogil:
+    """Patterns of a dense unit; `met` is room for `m` bytes."""
+    cdef int64_t first = units.tree_start[tree], start = units.path_start[units.first_leaf[unit]]
+    cdef int64_t b, k
+    _node_patterns(units, tree, unit, bits, m, patterns)
+    for b in range(units.n_above[unit]):
+        memset(met, 1, m)
+        for k in range(start, start + units.depth[unit]):
+            if units.path_bit[k] == b:
+                and_equal(met, bits + (units.path_node[k] - first) * m, units.path_left[k], m)
+        or_bit_16(patterns, met, <int> (b + _n_nodes(units, unit)), m)
+
+
+cdef void _extend(
+    const UnitView* units, int64_t unit, uint64_t node_bits, int64_t leaf, int64_t depth,
+    uint64_t* mask,
+) noexcept nogil:
+    """Turn the part above a unit into that below it: on the way to a leaf, down to a depth."""
+    cdef int64_t start = units.path_start[leaf], known = units.n_above[unit], k, b
+    cdef bint passes
+    for k in range(start + units.depth[unit], start + depth):
+        b = units.path_bit[k]
+        passes = (node_bits >> units.place[units.path_node[k]] & 1) == units.path_left[k]
+        if b == known:  # a player that has not been met before
+            mask[b >> 6] |= <uint64_t> passes << (b & 63)
+            known += 1
+        elif not passes:
+            mask[b >> 6] &= ~(<uint64_t> 1 << (b & 63))
+
+
+cdef uint64_t _split(
+    const UnitView* units, const TreeNumbers* numbers, int64_t unit, int64_t number, uint64_t* above
+) noexcept nogil:
+    """The node bits of a numbered pattern; its part above, written to `above`."""
+    cdef int64_t n_nodes = _n_nodes(units, unit), cell
+    cdef const DeepUnit* deep
+    if units.is_dense[unit]:
+        memset(above, 0, units.n_words * sizeof(uint64_t))
+        above[0] = <uint64_t> number >> n_nodes
+        return <uint64_t> number & ((<uint64_t> 1 << n_nodes) - 1)
+    deep = &numbers.deep[unit - numbers.first_unit]
+    cell = deep.cell[number]
+    memcpy(above, deep.above.keys + (cell >> n_nodes) * units.n_words,
+           units.n_words * sizeof(uint64_t))
+    return <uint64_t> cell & ((<uint64_t> 1 << n_nodes) - 1)
+
+
+cdef void leaf_mask(
+    const UnitView* units, const TreeNumbers* numbers, int64_t unit, int64_t leaf, int64_t number,
+    uint64_t* mask,
+) noexcept nogil:
+    """The mask, of `n_words` words, of a leaf of the unit that goes with a numbered pattern."""
+    cdef uint64_t node_bits = _split(units, numbers, unit, number, mask)
+    _extend(units, unit, node_bits, leaf, units.path_start[leaf + 1] - units.path_start[leaf], mask)
+
+
+cdef int numbers_init(TreeNumbers* numbers, const UnitView* units, int64_t tree) noexcept nogil:
+    """Get ready to number the rows of a tree; -1 if there is no memory."""
+    cdef int64_t n_nodes = units.tree_start[tree + 1] - units.tree_start[tree], u
+    numbers.first_unit = units.tree_unit[tree]
+    numbers.n_units = units.tree_unit[tree + 1] - numbers.first_unit
+    numbers.most_rows = block_rows(n_nodes)
+    numbers.deep = <DeepUnit*> calloc(numbers.n_units, sizeof(DeepUnit))
+    numbers.bits = <uint8_t*> malloc(n_nodes * numbers.most_rows)
+    numbers.met = <uint8_t*> malloc(numbers.most_rows)
+    numbers.short = <uint16_t*> malloc(numbers.most_rows * sizeof(uint16_t))
+    numbers.number = <int32_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(int32_t))
+    if (
+        numbers.deep == NULL or numbers.bits == NULL or numbers.met == NULL
+        or numbers.short == NULL or numbers.number == NULL
+    ):
+        return -1
+    for u in range(numbers.n_units):
+        if not units.is_dense[numbers.first_unit + u]:
+            if keys_init(&numbers.deep[u].above, units.n_words) < 0:
+                return -1
+    return 0
+
+
+cdef void numbers_free(TreeNumbers* numbers) noexcept nogil:
+    cdef int64_t u
+    for u in range(numbers.n_units if numbers.deep != NULL else 0):
+        keys_free(&numbers.deep[u].above)
+        free(numbers.deep[u].above_of_parent)
+        free(numbers.deep[u].number)
+        free(numbers.deep[u].cell)
+    free(numbers.deep)
+    free(numbers.bits)
+    free(numbers.met)
+    free(numbers.short)
+    free(numbers.number)
+
+
+cdef int number_block(
+    TreeNumbers* numbers, const Codes* codes, const Tests* tests, const UnitView* units,
+    int64_t tree, int64_t row, int64_t m,
+) noexcept nogil:
+    """Number the patterns of `m` rows from `row` on at all units; -1 if there is no memory."""
+    cdef int64_t u, r, unit
+    cdef int32_t* number
+    test_tree(codes, tests, units, tree, row, m, numbers.bits)
+    for u in range(numbers.n_units):
+        unit = numbers.first_unit + u
+        number = numbers.number + u * numbers.most_rows
+        if units.is_dense[unit]:
+            short_patterns(units, tree, unit, numbers.bits, m, numbers.met, numbers.short)
+            for r in range(m):
+                number[r] = numbers.short[r]
+        else:
+            _node_patterns(units, tree, unit, numbers.bits, m, numbers.short)
+            if _number_deep(numbers, units, unit, m, number) < 0:
+                return -1
+    return 0
+
+
+cdef int _number_deep(
+    TreeNumbers* numbers, const UnitView* units, int64_t unit, int64_t m, int32_t* number
+) noexcept nogil:
+    cdef DeepUnit* deep = &numbers.deep[unit - numbers.first_unit]
+    cdef int64_t parent = units.parent[unit] - numbers.first_unit, n_nodes = _n_nodes(units, unit)
+    cdef const int32_t* from_parent = numbers.number + parent * numbers.most_rows
+    cdef int64_t r, n_parent, above, cell
+    if units.is_dense[units.parent[unit]]:
+        n_parent = n_patterns(units, units.parent[unit])
+    else:
+        n_parent = numbers.deep[parent].size
+    if _fill_grown(&deep.above_of_parent, &deep.parent_room, n_parent) < 0:
+        return -1
+    for r in range(m):
+        above = deep.above_of_parent[from_parent[r]]
+        if above < 0:
+            above = _new_above(numbers, units, unit, from_parent[r])
+            if above < 0:
+                return -1
+        cell = above << n_nodes | numbers.short[r]
+        if deep.number[cell] < 0:
+            if deep.size == deep.room and _grow_cells(deep) < 0:
+                return -1
+            deep.cell[deep.size] = <int32_t> cell
+            deep.number[cell] = <int32_t> deep.size
+            deep.size += 1
+        number[r] = deep.number[cell]
+    return 0
+
+
+cdef int64_t _new_above(
+    TreeNumbers* numbers, const UnitView* units, int64_t unit, int64_t parent_number
+) noexcept nogil:
+    """Find out which part above goes with a number of the parent."""
+    cdef DeepUnit* deep = &numbers.deep[unit - numbers.first_unit]
+    cdef int64_t parent = units.parent[unit], above, entries
+    cdef uint64_t node_bits
+    cdef uint64_t* mask = <uint64_t*> malloc(units.n_words * sizeof(uint64_t))
+    if mask == NULL:
+        return -1
+    node_bits = _split(units, numbers, parent, parent_number, mask)
+    _extend(units, parent, node_bits, units.first_leaf[unit], units.depth[unit], mask)
+    above = number_of(&deep.above, mask)
+    free(mask)
+    if above < 0:
+        return -1
+    entries = deep.above.size << _n_nodes(units, unit)
+    if entries > 0x7FFFFFFF or _fill_grown(&deep.number, &deep.above_room, entries) < 0:
+        return -1
+    deep.above_of_parent[parent_number] = <int32_t> above
+    return above
+
+
+cdef int _fill_grown(int32_t** array, int64_t* room, int64_t size) noexcept nogil:
+    """Make room for `size` entries, the new ones -1."""
+    cdef int64_t more
+    cdef int32_t* grown
+    if size <= room[0]:
+        return 0
+    more = max(size, 2 * room[0])
+    grown = <int32_t*> realloc(array[0], more * sizeof(int32_t))
+    if grown == NULL:
+        return -1
+    memset(grown + room[0], 255, (more - room[0]) * sizeof(int32_t))
+    array[0], room[0] = grown, more
+    return 0
+
+
+cdef int _grow_cells(DeepUnit* deep) noexcept nogil:
+    cdef int64_t room = 2 * deep.room + 64
+    cdef int32_t* cell = <int32_t*> realloc(deep.cell, room * sizeof(int32_t))
+    if cell == NULL:
+        return -1
+    deep.cell, deep.room = cell, room
+    return 0
+
+
+cdef int keys_init(Keys* table, int64_t n_words) noexcept nogil:
+    """Make an empty table; -1 if there is no memory for it."""
+    table.n_words, table.size, table.room, table.n_buckets = n_words, 0, 0, 0
+    table.keys, table.buckets = NULL, NULL
+    return _grow(table)
+
+
+cdef void keys_free(Keys* table) noexcept nogil:
+    free(table.keys)
+    free(table.buckets)
+
+
+cdef int _grow(Keys* table) noexcept nogil:
+    cdef int64_t room = 2 * table.room + 16, n_buckets = 4 * room, i
+    cdef int32_t* buckets
+    cdef uint64_t* keys = <uint64_t*> realloc(
+        table.keys, room * table.n_words * sizeof(uint64_t)
+    )
+    if keys == NULL:
+        return -1
+    table.keys = keys
+    i = 64
+    while i < n_buckets:
+        i *= 2
+    buckets = <int32_t*> malloc(i * sizeof(int32_t))
+    if buckets == NULL:
+        return -1
+    free(table.buckets)
+    table.buckets, table.n_buckets, table.room = buckets, i, room
+    memset(buckets, 255, table.n_buckets * sizeof(int32_t))
+    for i in range(table.size):
+        buckets[_bucket(table, keys + i * table.n_words)] = <int32_t> i
+    return 0
+
+
+cdef int64_t _bucket(const Keys* table, const uint64_t* key) noexcept nogil:
+    """The bucket that holds a key, or the empty one where it belongs."""
+    cdef uint64_t hashed = 0
+    cdef int64_t w, bucket
+    for w in range(table.n_words):
+        hashed = (hashed ^ key[w]) * 0x9E3779B97F4A7C15u
+        hashed ^= hashed >> 29
+    bucket = hashed & (table.n_buckets - 1)
+    while table.buckets[bucket] >= 0 and memcmp(
+        table.keys + table.buckets[bucket] * table.n_words, key, table.n_words * sizeof(uint64_t)
+    ) != 0:
+        bucket = (bucket + 1) & (table.n_buckets - 1)
+    return bucket
+
+
+cdef int64_t number_of(Keys* table, const uint64_t* key) noexcept nogil:
+    """The number of a key, a new one if need be; -1 if there is no memory for it."""
+    cdef int64_t bucket = _bucket(table, key)
+    if table.buckets[bucket] >= 0:
+        return table.buckets[bucket]
+    if table.size == table.room:
+        if _grow(table) < 0:
+            return -1
+        bucket = _bucket(table, key)
+    memcpy(table.keys + table.size * table.n_words, key, table.n_words * sizeof(uint64_t))
+    table.buckets[bucket] = <int32_t> table.size
+    table.size += 1
+    return table.size - 1
