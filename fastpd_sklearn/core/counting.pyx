@@ -5,7 +5,7 @@ the same bits for any number of threads.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
@@ -152,7 +152,6 @@ cdef void _count_tree(
     cdef int64_t row = 0, m, u
     cdef tally** sums = <tally**> calloc(n_units + 1, sizeof(tally*))
     cdef int64_t* room = <int64_t*> calloc(n_units + 1, sizeof(int64_t))
-    cdef int32_t* number
     cdef TreeNumbers numbers
     memset(&numbers, 0, sizeof(TreeNumbers))
     found.leaf_first = <int64_t*> calloc(last_leaf - first_leaf, sizeof(int64_t))
@@ -170,11 +169,12 @@ cdef void _count_tree(
             if units.leaf_start[first + u] == units.leaf_start[first + u + 1]:
                 continue  # no leaf hangs from it
             found.failed = _make_room[tally](
-                &sums[u], &room[u], _n_numbers(units, &numbers, first + u)
+                &sums[u], &room[u], 2 * _n_numbers(units, &numbers, first + u)
             ) < 0
             if not found.failed:
-                number = numbers.number + u * numbers.most_rows
-                _add[tally](number, m, weights + row if weights else NULL, sums[u])
+                _add[tally](
+                    units, &numbers, u, m, weights + row if weights else NULL, sums[u]
+                )
         row += m
     if not found.failed:
         found.failed = _fold[tally](units, tree, first_leaf, &numbers, sums, found) < 0
@@ -207,16 +207,35 @@ cdef int _make_room(tally** sums, int64_t* room, int64_t size) noexcept nogil:
     return 0
 
 
-cdef void _add(
-    const int32_t* number, int64_t m, const tally* weights, tally* sums
+ctypedef fused number_type:
+    uint16_t
+    int32_t
+
+
+cdef void _add_numbers(
+    const number_type* number, int64_t m, const tally* weights, tally* sums
 ) noexcept nogil:
-    cdef int64_t r
-    if weights == NULL:
-        for r in range(m):
-            sums[number[r]] += 1
+    """Add to sums[2 * number] for even rows and to its neighbour for odd ones.
+
+    Rows that follow one another often have the same pattern, and would wait for each other.
+    """
+    cdef int64_t r, pairs = m // 2
+    for r in range(pairs):
+        sums[2 * number[2 * r]] += 1 if weights == NULL else weights[2 * r]
+        sums[2 * number[2 * r + 1] + 1] += 1 if weights == NULL else weights[2 * r + 1]
+    if m % 2:
+        sums[2 * number[m - 1]] += 1 if weights == NULL else weights[m - 1]
+
+
+cdef void _add(
+    const UnitView* units, const TreeNumbers* numbers, int64_t u, int64_t m, const tally* weights,
+    tally* sums,
+) noexcept nogil:
+    """Add the weights of a block's rows to their patterns' sums at unit `u` of the tree."""
+    if units.is_dense[numbers.first_unit + u]:
+        _add_numbers(numbers.short + u * numbers.most_rows, m, weights, sums)
     else:
-        for r in range(m):
-            sums[number[r]] += weights[r]
+        _add_numbers(numbers.number + u * numbers.most_rows, m, weights, sums)
 
 
 cdef int _fold(
@@ -244,6 +263,7 @@ cdef int _fold_by_table(
 ) noexcept nogil:
     cdef int64_t n_masks = <int64_t> 1 << (units.player_start[leaf + 1] - units.player_start[leaf])
     cdef int64_t number, mask
+    cdef tally weight
     cdef int status = 0
     cdef tally* by_mask = <tally*> calloc(n_masks, sizeof(tally))
     cdef uint64_t* words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
@@ -251,9 +271,10 @@ cdef int _fold_by_table(
         status = -1
     else:
         for number in range(_n_numbers(units, numbers, unit)):
-            if sums[number] != 0:
+            weight = sums[2 * number] + sums[2 * number + 1]
+            if weight != 0:
                 leaf_mask(units, numbers, unit, leaf, number, words)
-                by_mask[words[0]] += sums[number]
+                by_mask[words[0]] += weight
         memset(words, 0, units.n_words * sizeof(uint64_t))
         for mask in range(n_masks):
             if by_mask[mask] != 0 and status == 0:
@@ -269,6 +290,7 @@ cdef int _fold_by_keys(
     const tally* sums, Found* found,
 ) noexcept nogil:
     cdef int64_t first = found.size, number, entry
+    cdef tally weight
     cdef int status
     cdef Keys masks
     cdef uint64_t* words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
@@ -276,7 +298,8 @@ cdef int _fold_by_keys(
     if words == NULL:
         status = -1
     for number in range(_n_numbers(units, numbers, unit) if status == 0 else 0):
-        if sums[number] == 0:
+        weight = sums[2 * number] + sums[2 * number + 1]
+        if weight == 0:
             continue
         leaf_mask(units, numbers, unit, leaf, number, words)
         entry = number_of(&masks, words)
@@ -284,8 +307,8 @@ cdef int _fold_by_keys(
             status = -1
             break
         if first + entry < found.size:
-            (<tally*> found.weights)[first + entry] += sums[number]
-        elif _emit[tally](found, words, units.n_words, sums[number]) < 0:
+            (<tally*> found.weights)[first + entry] += weight
+        elif _emit[tally](found, words, units.n_words, weight) < 0:
             status = -1
             break
     keys_free(&masks)

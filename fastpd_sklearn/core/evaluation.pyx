@@ -288,8 +288,8 @@ cdef int _list_rows(
     Listed* listed, Table* tables,
 ) noexcept nogil:
     """List the patterns that occur in a span of rows, at every unit that asks for it."""
-    cdef int64_t row = 0, m, u, r
-    cdef const int32_t* number
+    cdef int64_t row = 0, m, u, r, number
+    cdef bint is_short
     while row < n_rows:
         m = min(numbers.most_rows, n_rows - row)
         if number_block(numbers, &job.codes, &job.tests, job.units, tree, first_row + row, m) < 0:
@@ -297,11 +297,15 @@ cdef int _list_rows(
         for u in range(numbers.n_units):
             if tables[u].place == NULL:
                 continue
-            number = numbers.number + u * numbers.most_rows
+            is_short = job.units.is_dense[numbers.first_unit + u]
             for r in range(m):
-                if _list(&listed[u], number[r]) < 0:
+                if is_short:
+                    number = numbers.short[u * numbers.most_rows + r]
+                else:
+                    number = numbers.number[u * numbers.most_rows + r]
+                if _list(&listed[u], number) < 0:
                     return -1
-                tables[u].place[row + r] = <uint16_t> listed[u].place[number[r]]
+                tables[u].place[row + r] = <uint16_t> listed[u].place[number]
         row += m
     return 0
 

@@ -61,8 +61,9 @@ cdef struct TreeNumbers:
     DeepUnit* deep           # by unit of the tree; unused for dense ones
     uint8_t* bits            # see test_tree
     uint8_t* met
-    uint16_t* short
-    int32_t* number          # of row r at unit u of the tree: number[u * most_rows + r]
+    # Of row r at unit u of the tree, at u * most_rows + r:
+    uint16_t* short          # the pattern of a dense unit, the node bits of a deep one
+    int32_t* number          # the number at a deep unit; NULL if the tree has none
 
 
 cdef int64_t block_rows(int64_t n_nodes) noexcept nogil

@@ -10,7 +10,9 @@ from libc.string cimport memcmp, memcpy, memset
 from fastpd_sklearn.core.routing cimport route_block
 
 cdef extern from "kernels.h" nogil:
+    void set_equal(uint8_t*, const uint8_t*, uint8_t, int64_t)
     void and_equal(uint8_t*, const uint8_t*, uint8_t, int64_t)
+    void or_four_16(uint16_t*, const uint8_t* const*, int, int64_t)
     void or_bit_16(uint16_t*, const uint8_t*, int, int64_t)
 
 cdef enum:
@@ -79,12 +81,18 @@ cdef void _node_patterns(
     uint16_t* patterns,
 ) noexcept nogil:
     """The node bits of a unit's patterns."""
-    cdef int64_t first = units.tree_start[tree], b
+    cdef int64_t first = units.tree_start[tree], n_nodes = _n_nodes(units, unit), b = 0, j
+    cdef const int32_t* node = units.node + units.node_start[unit]
+    cdef const uint8_t* four[4]
     memset(patterns, 0, m * sizeof(uint16_t))
-    for b in range(_n_nodes(units, unit)):
-        or_bit_16(
-            patterns, bits + (units.node[units.node_start[unit] + b] - first) * m, <int> b, m
-        )
+    while b + 4 <= n_nodes:
+        for j in range(4):
+            four[j] = bits + (node[b + j] - first) * m
+        or_four_16(patterns, four, <int> b, m)
+        b += 4
+    while b < n_nodes:
+        or_bit_16(patterns, bits + (node[b] - first) * m, <int> b, m)
+        b += 1
 
 
 cdef void short_patterns(
@@ -94,12 +102,18 @@ cdef void short_patterns(
     """Patterns of a dense unit; `met` is room for `m` bytes."""
     cdef int64_t first = units.tree_start[tree], start = units.path_start[units.first_leaf[unit]]
     cdef int64_t b, k
+    cdef bint is_first
     _node_patterns(units, tree, unit, bits, m, patterns)
     for b in range(units.n_above[unit]):
-        memset(met, 1, m)
+        is_first = True
         for k in range(start, start + units.depth[unit]):
-            if units.path_bit[k] == b:
+            if units.path_bit[k] != b:
+                continue
+            if is_first:
+                set_equal(met, bits + (units.path_node[k] - first) * m, units.path_left[k], m)
+            else:
                 and_equal(met, bits + (units.path_node[k] - first) * m, units.path_left[k], m)
+            is_first = False
         or_bit_16(patterns, met, <int> (b + _n_nodes(units, unit)), m)
 
 
@@ -149,17 +163,21 @@ cdef void leaf_mask(
 cdef int numbers_init(TreeNumbers* numbers, const UnitView* units, int64_t tree) noexcept nogil:
     """Get ready to number the rows of a tree; -1 if there is no memory."""
     cdef int64_t n_nodes = units.tree_start[tree + 1] - units.tree_start[tree], u
+    cdef bint any_deep = False
     numbers.first_unit = units.tree_unit[tree]
     numbers.n_units = units.tree_unit[tree + 1] - numbers.first_unit
     numbers.most_rows = block_rows(n_nodes)
     numbers.deep = <DeepUnit*> calloc(numbers.n_units, sizeof(DeepUnit))
     numbers.bits = <uint8_t*> malloc(n_nodes * numbers.most_rows)
     numbers.met = <uint8_t*> malloc(numbers.most_rows)
-    numbers.short = <uint16_t*> malloc(numbers.most_rows * sizeof(uint16_t))
-    numbers.number = <int32_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(int32_t))
+    numbers.short = <uint16_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(uint16_t))
+    for u in range(numbers.n_units):
+        any_deep = any_deep or not units.is_dense[numbers.first_unit + u]
+    if any_deep:
+        numbers.number = <int32_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(int32_t))
     if (
         numbers.deep == NULL or numbers.bits == NULL or numbers.met == NULL
-        or numbers.short == NULL or numbers.number == NULL
+        or numbers.short == NULL or (any_deep and numbers.number == NULL)
     ):
         return -1
     for u in range(numbers.n_units):
@@ -188,43 +206,49 @@ cdef int number_block(
     int64_t tree, int64_t row, int64_t m,
 ) noexcept nogil:
     """Number the patterns of `m` rows from `row` on at all units; -1 if there is no memory."""
-    cdef int64_t u, r, unit
-    cdef int32_t* number
+    cdef int64_t u, unit
     test_tree(codes, tests, units, tree, row, m, numbers.bits)
     for u in range(numbers.n_units):
         unit = numbers.first_unit + u
-        number = numbers.number + u * numbers.most_rows
         if units.is_dense[unit]:
-            short_patterns(units, tree, unit, numbers.bits, m, numbers.met, numbers.short)
-            for r in range(m):
-                number[r] = numbers.short[r]
+            short_patterns(
+                units, tree, unit, numbers.bits, m, numbers.met,
+                numbers.short + u * numbers.most_rows,
+            )
         else:
-            _node_patterns(units, tree, unit, numbers.bits, m, numbers.short)
-            if _number_deep(numbers, units, unit, m, number) < 0:
+            _node_patterns(units, tree, unit, numbers.bits, m, numbers.short + u * numbers.most_rows)
+            if _number_deep(numbers, units, unit, m) < 0:
                 return -1
     return 0
 
 
 cdef int _number_deep(
-    TreeNumbers* numbers, const UnitView* units, int64_t unit, int64_t m, int32_t* number
+    TreeNumbers* numbers, const UnitView* units, int64_t unit, int64_t m
 ) noexcept nogil:
     cdef DeepUnit* deep = &numbers.deep[unit - numbers.first_unit]
     cdef int64_t parent = units.parent[unit] - numbers.first_unit, n_nodes = _n_nodes(units, unit)
-    cdef const int32_t* from_parent = numbers.number + parent * numbers.most_rows
-    cdef int64_t r, n_parent, above, cell
-    if units.is_dense[units.parent[unit]]:
+    cdef const uint16_t* short_parent = numbers.short + parent * numbers.most_rows
+    cdef const int32_t* deep_parent = numbers.number + parent * numbers.most_rows
+    cdef const uint16_t* node_bits = (
+        numbers.short + (unit - numbers.first_unit) * numbers.most_rows
+    )
+    cdef int32_t* number = numbers.number + (unit - numbers.first_unit) * numbers.most_rows
+    cdef bint is_short = units.is_dense[units.parent[unit]]
+    cdef int64_t r, n_parent, above, cell, from_parent
+    if is_short:
         n_parent = n_patterns(units, units.parent[unit])
     else:
         n_parent = numbers.deep[parent].size
     if _fill_grown(&deep.above_of_parent, &deep.parent_room, n_parent) < 0:
         return -1
     for r in range(m):
-        above = deep.above_of_parent[from_parent[r]]
+        from_parent = short_parent[r] if is_short else deep_parent[r]
+        above = deep.above_of_parent[from_parent]
         if above < 0:
-            above = _new_above(numbers, units, unit, from_parent[r])
+            above = _new_above(numbers, units, unit, from_parent)
             if above < 0:
                 return -1
-        cell = above << n_nodes | numbers.short[r]
+        cell = above << n_nodes | node_bits[r]
         if deep.number[cell] < 0:
             if deep.size == deep.room and _grow_cells(deep) < 0:
                 return -1

@@ -281,7 +281,7 @@ def lgb_average():
         X, score(X), boosting_type="rf", subsample=0.6, subsample_freq=1, learning_rate=1.0
     )
     booster = case.model.booster_
-    # A random forest predicts the mean of its trees, and so does the raw score since 4.7.
+    # A random forest predicts the mean of its trees; its raw score is their sum.
     case.respond = lambda rows: booster.predict(rows)
     return case
 

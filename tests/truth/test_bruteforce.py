@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests import oracles
-from tests.truth.cases import MAKERS, forest_predict, make_case, two_dimensional
+from tests.truth.cases import MAKERS, N_BACKGROUND, forest_predict, make_case, two_dimensional
 from tests.truth.helpers import assert_is_game, make_explainer
 
-WEIGHTS = np.arange(30) % 5 / 2.0
+WEIGHTS = np.arange(N_BACKGROUND) % 5 / 2.0
 N_COLUMNS = 4
 SETTINGS = {"weights": (WEIGHTS, None), "groups": (None, {"both": [0, 2]})}
 """Weights of the background, and groups."""

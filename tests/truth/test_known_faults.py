@@ -27,6 +27,7 @@ from tests.truth.toys import ForestModel, make_forest
 
 BOTH = pytest.mark.parametrize("explainer_class", [FastPDExplainer, PathDependentExplainer])
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+CORNERS3 = np.column_stack([CORNERS, np.zeros(4)])
 ONES = np.ones((1, 2))
 ONE_TREE = {"max_iter": 1, "learning_rate": 1.0, "min_samples_leaf": 1}
 LGB = {
@@ -441,9 +442,6 @@ def test_a25_one_bare_leaf_among_trees(explainer_class):
     explainer = explainer_class(output="shap").fit(ForestModel(make_forest(trees, 3)), CORNERS3)
     assert_allclose(explainer.intercept_, [105.5])
     assert_allclose(explainer.transform(CORNERS3[:1]), [[-0.5, -1.0, 0.0]])
-
-
-CORNERS3 = np.column_stack([CORNERS, np.zeros(4)])
 
 
 @BOTH

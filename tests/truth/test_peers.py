@@ -177,7 +177,7 @@ def test_lightgbm_contributions(name, missing):
     assert_allclose(values[:, -1], expected, rtol=0, atol=1e-10)
 
 
-def test_sklearn_recursion_where_nothing_is_correlated():
+def test_sklearn_recursion():
     """scikit-learn's weighted recursion is the same as ours by the model's own covers."""
     from sklearn.inspection import partial_dependence
     from sklearn.tree import DecisionTreeRegressor

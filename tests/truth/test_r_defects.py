@@ -292,15 +292,15 @@ def test_missing_by_default_direction(side):
 # --- covers ----------------------------------------------------------------------------------
 
 
-def unequal_tree():
-    """x0 < 1/2 ? 1 : (x1 < 1/2 ? 2 : 6), with covers of 8, and of 3 and 1 to the right."""
+def unequal_tree(cover):
+    """x0 < 1/2 ? 1 : (x1 < 1/2 ? 2 : 6), as an XGBoost model with the covers of its nodes."""
     tree = {
         "left": [1, -1, 3, -1, -1],
         "right": [2, -1, 4, -1, -1],
         "feature": [0, -1, 1, -1, -1],
         "number": [0.5, 1.0, 0.5, 2.0, 6.0],
     }
-    return lambda cover: make_booster([{**tree, "cover": cover}], 2)
+    return make_booster([{**tree, "cover": cover}], 2)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def unequal_tree():
 )
 def test_covers(cover, background, base):
     """The covers are the model's unless a background is given, and 0 / 0 is 1 / 2 at last."""
-    model = unequal_tree()(cover)
+    model = unequal_tree(cover)
     explainer = PathDependentExplainer(features=[0, 1]).fit(model, background)
     assert_allclose(explainer.intercept_, [base], rtol=1e-12)
     low = 0.5 if cover[3] + cover[4] == 0 else cover[3] / (cover[3] + cover[4])
