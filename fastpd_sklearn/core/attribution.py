@@ -8,10 +8,36 @@ probability ``t``. So an index *is* a measure on [0, 1], and a new one is a new 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 Nodes = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Index:
+    """An attribution index.
+
+    Parameters
+    ----------
+    measure : callable
+        From a number of players to quadrature nodes and weights on [0, 1] that are exact for
+        polynomials of a lower degree.
+    default_order : int
+        Size of the largest sets of players that are shown if nobody asks for more.
+    adds_up : bool
+        Whether the values add up to the response, with the intercept.
+    """
+
+    measure: Callable[[int], Nodes]
+    default_order: int
+    adds_up: bool
+
+    def moment(self, power: int) -> float:
+        """Integral of ``t ** power``: the weight of a component with so many more players."""
+        node, weight = self.measure(power + 1)
+        return float(weight @ node**power)
 
 
 def _at(t: float) -> Callable[[int], Nodes]:
@@ -24,12 +50,12 @@ def _uniform(n_players: int) -> Nodes:
     return (node + 1) / 2, weight / 2
 
 
-INDICES: dict[str, Callable[[int], Nodes]] = {
-    "component": _at(0.0),
-    "banzhaf": _at(0.5),
-    "shap": _uniform,
+INDICES: dict[str, Index] = {
+    "component": Index(_at(0.0), default_order=2, adds_up=True),
+    "shap": Index(_uniform, default_order=1, adds_up=True),
+    "banzhaf": Index(_at(0.5), default_order=1, adds_up=False),
 }
-"""The measure of each index, as quadrature nodes and weights for leaves of a number of players.
+"""All indices by name.
 
 * "component": nobody else has joined; the Moebius transform ``m_T`` of the game.
 * "banzhaf": everybody tosses a coin; the Banzhaf (interaction) index.
@@ -58,7 +84,7 @@ class Rules:
     """
 
     def __init__(self, index: str, sizes: np.ndarray) -> None:
-        measure, most = INDICES[index], int(sizes.max(initial=0))
+        measure, most = INDICES[index].measure, int(sizes.max(initial=0))
         present = np.isin(np.arange(most + 1), sizes)
         rules = [measure(d) if present[d] else (np.empty(0), np.empty(0)) for d in range(most + 1)]
         self.start = np.concatenate([[0], np.cumsum([len(t) for t, _ in rules])]).astype(np.int64)

@@ -9,7 +9,7 @@ and categories end here: behind the codes all libraries are alike.
 
 from cython.parallel cimport prange
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 
 from fastpd_sklearn.core.routing cimport BinnedRows, NodeTests
 
@@ -198,7 +198,7 @@ category
             An input column that holds an infinite value (after rounding to float32 where the
             forest does so); -1 if none does.
         """
-        rows, columns = self.empty_rows(len(X))
+        rows, _ = self.empty_rows(len(X))
         found = self._fill(X, self.columns, np.arange(len(self.columns)), rows, n_threads)
         return rows, int(self.columns[found]) if found >= 0 else -1
 

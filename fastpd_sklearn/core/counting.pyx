@@ -132,7 +132,7 @@ cdef void _collect(
     const Found* found, const int64_t[::1] tree_leaf, const int64_t[::1] start,
     uint64_t[:, ::1] mask, tally[::1] weight,
 ) noexcept:
-    cdef int64_t t, l, k, first, count, n_words = mask.shape[1]
+    cdef int64_t t, l, first, count, n_words = mask.shape[1]
     for t in range(tree_leaf.shape[0] - 1):
         for l in range(tree_leaf[t], tree_leaf[t + 1]):
             first = found[t].leaf_first[l - tree_leaf[t]]

@@ -88,6 +88,8 @@ def attribute(
     n_threads : int
     """
     cdef int64_t n_rows = rows.n_rows
+    if out.shape[2] != n_rows or plan.n_terms != out.shape[0]:
+        raise ValueError("out is not of shape (n_terms, n_outputs, n_rows)")
     if n_rows == 0 or out.shape[0] == 0 or units.n_units == 0 or len(plan.unit_term) == 0:
         return
     cdef UnitArrays arrays = UnitArrays(geometry, units)
@@ -401,7 +403,7 @@ cdef bint _all_is_cheaper(
 
 cdef int64_t _occurring_masks(
     const Job* job, int64_t unit, int64_t leaf, int64_t n_players, const TreeNumbers* numbers,
-    const int32_t* listed, int64_t n_patterns, Scratch* scratch,
+    const int32_t* listed, int64_t n_listed, Scratch* scratch,
 ) noexcept nogil:
     """List the leaf's masks that patterns lead to; scratch.index says which is whose."""
     cdef int64_t r, place, n_masks = 0
@@ -412,7 +414,7 @@ cdef int64_t _occurring_masks(
         memset(scratch.by_mask, 255, sizeof(int32_t) << n_players)
     elif keys_init(&keys, job.n_words) < 0:
         return -1
-    for r in range(n_patterns):
+    for r in range(n_listed):
         mask = scratch.masks + n_masks * job.n_words
         leaf_mask(job.units, numbers, unit, leaf, listed[r] if listed != NULL else r, mask)
         if small:
@@ -454,8 +456,8 @@ cdef void _add_leaf(
                 entry[r] += value * share[scratch.index[r]]
 
 
-cdef int _grow_scratch(Scratch* scratch, int64_t n_patterns, int64_t n_words) noexcept nogil:
-    cdef int64_t n_masks = n_patterns + 1
+cdef int _grow_scratch(Scratch* scratch, int64_t n_listed, int64_t n_words) noexcept nogil:
+    cdef int64_t n_masks = n_listed + 1
     if scratch.by_mask == NULL:
         scratch.by_mask = <int32_t*> malloc(sizeof(int32_t) << DENSE_PLAYERS)
         if scratch.by_mask == NULL:

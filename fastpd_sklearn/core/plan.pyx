@@ -17,6 +17,7 @@ class Plan:
 
     Attributes
     ----------
+    n_terms : int
     leaf_term_start : ndarray of shape (n_leaves + 1,), int64
         Terms whose players are all among the leaf's: ``leaf_term_start[l]`` up to
         ``leaf_term_start[l + 1]``.
@@ -30,6 +31,7 @@ class Plan:
     """
 
     def __init__(self, geometry, units, terms):
+        self.n_terms = len(terms)
         leaf, term, mask = _match(geometry, terms)
         # The first word's bits weigh most after the leaf; lexsort takes the weightiest key last.
         words = _reversed_bits(mask)

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from fastpd_sklearn.core import counting
-from fastpd_sklearn.core.coverage import Coverage, EmpiricalCoverage, PathCoverage
+from fastpd_sklearn.core.coverage import Coverage
 from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.plan import common_terms
 from fastpd_sklearn.core.routing import BinnedRows
@@ -51,13 +50,13 @@ class TreeEngine(ABC):
         self.n_outputs = forest.n_outputs
         self.strict, self.single = forest.strict, forest.single
         self.allow_nan = self.input_map.allow_nan
-        self._derive()
+        self.derive()
 
     @abstractmethod
     def _make_coverage(self) -> Coverage | None:
         """The coverage that the state says; None while there is no state."""
 
-    def _derive(self) -> None:
+    def derive(self) -> None:
         """Make from the state what is made from it, and is in no pickle."""
         self.coverage = self._make_coverage()
         if self.coverage is not None:
@@ -69,14 +68,14 @@ class TreeEngine(ABC):
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        self._derive()
+        self.derive()
 
     @property
     def n_threads(self) -> int:
         """Threads to use, found out at each call."""
         return effective_n_threads(self.n_jobs)
 
-    def _threads_for(self, n_rows: int) -> int:
+    def threads_for(self, n_rows: int) -> int:
         """Threads for some rows: starting them must not cost more than they save."""
         work = n_rows * self.core.geometry.n_trees
         return min(self.n_threads, max(1, work // ROW_TREES_A_THREAD))
@@ -98,7 +97,7 @@ class TreeEngine(ABC):
             If ``X`` holds a value that the model's library does not take.
         """
         inputs, bins = self.input_map.open(X), self.core.bins
-        n_threads = self._threads_for(inputs.n_rows)
+        n_threads = self.threads_for(inputs.n_rows)
         if inputs.matrix is not None:
             rows, infinite = bins.bin_matrix(inputs.matrix, n_threads)
         else:
@@ -138,12 +137,12 @@ class TreeEngine(ABC):
         -------
         ndarray of shape (n_rows, n_outputs)
         """
-        rows, _ = self.core.bins.bin_matrix(inputs, self._threads_for(len(inputs)))
-        return self.core.predict(rows, self._threads_for(len(inputs)))
+        rows, _ = self.core.bins.bin_matrix(inputs, self.threads_for(len(inputs)))
+        return self.core.predict(rows, self.threads_for(len(inputs)))
 
     def predict(self, X) -> np.ndarray:
         """Raw prediction of every row, shape (n_rows, n_outputs)."""
-        return self.core.predict(self.bin(X), self._threads_for(X.shape[0]))
+        return self.core.predict(self.bin(X), self.threads_for(X.shape[0]))
 
     def common_terms(self, max_order: int | None) -> list[Term]:
         """Sets of at least two players that lie on a common path, of sizes up to ``max_order``."""
@@ -152,7 +151,7 @@ class TreeEngine(ABC):
     def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
         """Values of terms under an index, shape (n_rows, n_terms, n_outputs)."""
         rows = self.bin(X)
-        n_threads = self._threads_for(rows.n_rows)
+        n_threads = self.threads_for(rows.n_rows)
         return self.core.attribute(rows, self.coverage, index, terms, n_threads).transpose(2, 0, 1)
 
     def split_points(self, column: int) -> np.ndarray | None:
@@ -166,99 +165,3 @@ class TreeEngine(ABC):
     @abstractmethod
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
-
-
-class EmpiricalEngine(TreeEngine):
-    """Covers a leaf by the background rows: which of its sides they satisfy.
-
-    Its state is the weight by leaf and occurring mask, a sum over background rows.
-    """
-
-    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
-        self.state = None
-        self.total = 0
-        super().__init__(reading, players, n_jobs)
-
-    def _make_coverage(self) -> EmpiricalCoverage | None:
-        return None if self.state is None else EmpiricalCoverage(*self.state, float(self.total))
-
-    def update(self, X, sample_weight: np.ndarray | None) -> None:
-        """Add rows to the background."""
-        core = self.core
-        found = counting.count_masks(
-            self.bin(X),
-            core.bins.tests,
-            core.geometry,
-            core.units,
-            sample_weight,
-            self._threads_for(X.shape[0]),
-        )
-        self.total = self.total + (X.shape[0] if sample_weight is None else sample_weight.sum())
-        self.state = found if self.state is None else _add_states(self.state, found)
-        self._derive()
-
-
-State = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def _add_states(one: State, other: State) -> State:
-    """The sum of two weights by leaf and mask."""
-    starts, masks, weights = zip(one, other, strict=True)
-    n_leaves = len(starts[0]) - 1
-    leaf = np.concatenate([np.repeat(np.arange(n_leaves), np.diff(start)) for start in starts])
-    mask, weight = np.concatenate(masks), np.concatenate(weights)
-    order = np.lexsort((*mask.T, leaf))
-    leaf, mask, weight = leaf[order], mask[order], weight[order]
-    new = np.ones(len(leaf), bool)
-    new[1:] = (leaf[1:] != leaf[:-1]) | np.any(mask[1:] != mask[:-1], axis=1)
-    first = np.flatnonzero(new)
-    start = np.searchsorted(leaf[first], np.arange(n_leaves + 1))
-    return start, mask[first], np.add.reduceat(weight, first) if len(first) else weight
-
-
-class PathEngine(TreeEngine):
-    """Covers a leaf by cover ratios along its path.
-
-    Its state is the weight of the background rows by node; without a background the covers
-    are the model's own.
-    """
-
-    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
-        self.counts = None
-        super().__init__(reading, players, n_jobs)
-
-    def _make_coverage(self) -> PathCoverage | None:
-        geometry = self.core.geometry
-        if self.counts is None and np.isnan(self.cover).any():
-            return None
-        size = np.diff(geometry.path_start)
-        first = np.repeat(geometry.player_start[:-1], size)
-        ratio = np.ones(len(geometry.player))
-        np.multiply.at(ratio, first + geometry.path_bit, self._step_ratios())
-        return PathCoverage(geometry.player_start, ratio)
-
-    def _step_ratios(self) -> np.ndarray:
-        """Child / (left + right) cover of every test on every path."""
-        geometry = self.core.geometry
-        node, goes_left = geometry.path_node, geometry.path_left.astype(bool)
-        left, right = geometry.left[node], geometry.right[node]
-        covers = [self.cover] if self.counts is None else [self.counts, self.cover]
-        ratio = np.full(len(node), 0.5)
-        for cover in reversed(covers):
-            whole = cover[left] + cover[right]
-            child = cover[np.where(goes_left, left, right)]
-            np.divide(child, whole, out=ratio, where=whole > 0)
-        return ratio
-
-    def update(self, X, sample_weight: np.ndarray | None) -> None:
-        """Add rows to the background."""
-        core = self.core
-        found = counting.count_nodes(
-            self.bin(X),
-            core.bins.tests,
-            core.geometry,
-            sample_weight,
-            self._threads_for(X.shape[0]),
-        )
-        self.counts = found if self.counts is None else self.counts + found
-        self._derive()

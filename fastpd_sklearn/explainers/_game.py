@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastpd_sklearn.core.attribution import INDICES
 from fastpd_sklearn.explainers._protocol import Term
 
 
@@ -40,22 +41,22 @@ def interaction_index(components: np.ndarray, index: str, term: Term) -> np.ndar
     ----------
     components : ndarray of shape (2 ** n_players, ...)
         From :func:`moebius`.
-    index : {"component", "shap", "banzhaf"}
+    index : str
+        A key of ``INDICES``.
     term : tuple of int
         A non-empty set.
 
     Returns
     -------
     ndarray of shape (...)
-        With ``k`` the number of players that ``S`` has beyond the term: ``sum over S of
-        m_S / (k + 1)`` (Shapley interaction; Grabisch and Roubens 1999) or
-        ``m_S / 2 ** k`` (Banzhaf interaction).
+        The sum over the sets ``S`` that contain the term of ``m_S`` times the integral of
+        ``t ** k`` over the index's measure, ``k`` being the number of players that ``S`` has
+        beyond the term: ``m_S / (k + 1)`` for the Shapley interaction (Grabisch and Roubens
+        1999), ``m_S / 2 ** k`` for the Banzhaf interaction.
     """
     mask = mask_of(term)
-    if index == "component":
-        return components[mask]
     masks = np.arange(len(components))
     masks = masks[masks & mask == mask]
     beyond = np.bitwise_count(masks) - len(term)
-    weights = 1.0 / (beyond + 1.0) if index == "shap" else 0.5**beyond
-    return np.tensordot(weights, components[masks], axes=1)
+    moments = np.array([INDICES[index].moment(k) for k in range(int(beyond.max()) + 1)])
+    return np.tensordot(moments[beyond], components[masks], axes=1)

@@ -7,12 +7,17 @@ from itertools import chain, combinations
 
 import numpy as np
 
+from fastpd_sklearn.core.attribution import INDICES
 from fastpd_sklearn.explainers._protocol import Engine, Term
 
-DEFAULT_ORDER = {"pd": 1, "component": 2, "shap": 1, "shap_interaction": 2, "banzhaf": 1}
+DEFAULT_ORDER = {
+    "pd": 1,
+    **{name: index.default_order for name, index in INDICES.items()},
+    "shap_interaction": 2,
+}
 """Every ``output`` and the order that ``max_order="auto"`` means for it."""
 
-ADDITIVE = ("component", "shap", "shap_interaction")
+ADDITIVE = ("shap_interaction", *(name for name, index in INDICES.items() if index.adds_up))
 """Outputs that add up to the response, with the intercept, if no term is left out."""
 
 _ONLY_ORDER = {

@@ -2,8 +2,61 @@
 
 from __future__ import annotations
 
-from fastpd_sklearn.explainers._engine import PathEngine
+import numpy as np
+
+from fastpd_sklearn.core import counting
+from fastpd_sklearn.core.coverage import PathCoverage
+from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._trees import TreeExplainer
+from fastpd_sklearn.forest import Reading
+
+
+class PathEngine(TreeEngine):
+    """Covers a leaf by cover ratios along its path.
+
+    Its state is the weight of the background rows by node; without a background the covers
+    are the model's own.
+    """
+
+    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
+        self.counts = None
+        super().__init__(reading, players, n_jobs)
+
+    def _make_coverage(self) -> PathCoverage | None:
+        geometry = self.core.geometry
+        if self.counts is None and np.isnan(self.cover).any():
+            return None
+        size = np.diff(geometry.path_start)
+        first = np.repeat(geometry.player_start[:-1], size)
+        ratio = np.ones(len(geometry.player))
+        np.multiply.at(ratio, first + geometry.path_bit, self._step_ratios())
+        return PathCoverage(geometry.player_start, ratio)
+
+    def _step_ratios(self) -> np.ndarray:
+        """Child / (left + right) cover of every test on every path."""
+        geometry = self.core.geometry
+        node, goes_left = geometry.path_node, geometry.path_left.astype(bool)
+        left, right = geometry.left[node], geometry.right[node]
+        covers = [self.cover] if self.counts is None else [self.counts, self.cover]
+        ratio = np.full(len(node), 0.5)
+        for cover in reversed(covers):
+            whole = cover[left] + cover[right]
+            child = cover[np.where(goes_left, left, right)]
+            np.divide(child, whole, out=ratio, where=whole > 0)
+        return ratio
+
+    def update(self, X, sample_weight: np.ndarray | None) -> None:
+        """Add rows to the background."""
+        core = self.core
+        found = counting.count_nodes(
+            self.bin(X),
+            core.bins.tests,
+            core.geometry,
+            sample_weight,
+            self.threads_for(X.shape[0]),
+        )
+        self.counts = found if self.counts is None else self.counts + found
+        self.derive()
 
 
 class PathDependentExplainer(TreeExplainer):

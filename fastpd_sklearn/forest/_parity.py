@@ -58,8 +58,8 @@ def check_reading(
         allowed = reader.tolerance * reading.forest.scale()
         _refuse_if_misread(model, reader.name, np.abs(margins - raw), allowed, kind)
 
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    chosen = rng.permutation(n_rows)[:_MOST_BACKGROUND_ROWS]
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    chosen = rng.permutation(X.shape[0])[:_MOST_BACKGROUND_ROWS]
     background = take(X, np.sort(chosen))
     compare(background, reader.predict_raw(model, background), "rows of the background")
     for furthest in (UNSEEN, MISSING, PLAIN):

@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.core import evaluation
 from fastpd_sklearn.core.attribution import INDICES, Rules
-from fastpd_sklearn.explainers._engine import EmpiricalEngine, PathEngine
+from fastpd_sklearn.explainers._fastpd import EmpiricalEngine
+from fastpd_sklearn.explainers._pathdependent import PathEngine
 from fastpd_sklearn.forest import Head, InputMap, Reading
 from tests import oracles
 from tests.core.grow import chain_forest, core_of, grow, rows_for

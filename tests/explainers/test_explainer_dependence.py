@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.inspection import partial_dependence
-from toys import StumpExplainer, Stumps
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
+from tests.explainers.toys import StumpExplainer, Stumps
 
 
 @pytest.mark.parametrize("output", ["pd", "shap", "banzhaf"])

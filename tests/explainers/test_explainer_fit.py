@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
-from toys import StumpExplainer, Stumps
 
 from fastpd_sklearn import VanillaPDExplainer
+from tests.explainers.toys import StumpExplainer, Stumps
 
 # Models that were fitted on arrays warn when they predict frames.
 pytestmark = pytest.mark.filterwarnings("ignore:X has feature names, but")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from games import expected
 from numpy.testing import assert_allclose
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
@@ -11,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fastpd_sklearn import VanillaPDExplainer
+from tests.explainers.games import expected
 
 NAMES = ["a", "b", "c", "d"]
 

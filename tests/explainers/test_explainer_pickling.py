@@ -11,9 +11,9 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from toys import StumpExplainer, Stumps
 
 from fastpd_sklearn import VanillaPDExplainer
+from tests.explainers.toys import StumpExplainer, Stumps
 
 
 @pytest.fixture

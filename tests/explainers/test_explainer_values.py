@@ -4,13 +4,13 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from games import expected
 from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from fastpd_sklearn import VanillaPDExplainer
+from tests.explainers.games import expected
 
 SINGLES = [(k,) for k in range(4)]
 PAIRS = list(combinations(range(4), 2))

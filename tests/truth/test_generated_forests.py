@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastpd_sklearn.explainers._engine import EmpiricalEngine, PathEngine
+from fastpd_sklearn.explainers._fastpd import EmpiricalEngine
+from fastpd_sklearn.explainers._pathdependent import PathEngine
 from fastpd_sklearn.forest import Head, InputMap, Reading
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, ForestBuilder
 from tests import oracles
