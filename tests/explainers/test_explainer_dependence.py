@@ -7,6 +7,7 @@ from sklearn.inspection import partial_dependence
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
+from tests.explainers import toys
 from tests.explainers.toys import StumpExplainer, Stumps
 
 
@@ -142,7 +143,7 @@ def test_without_a_background_the_grid_is_that_of_the_thresholds(model):
 
 
 def test_curve_where_missing_values_are_not_taken(monkeypatch, X):
-    monkeypatch.setattr("toys.StumpEngine.allow_nan", False)
+    monkeypatch.setattr(toys.StumpEngine, "allow_nan", False)
     explainer = StumpExplainer().fit(Stumps([1.0] * 4, [1.0] * 4), X)
     curve = explainer.partial_dependence(0).curve
     assert curve.missing is None
