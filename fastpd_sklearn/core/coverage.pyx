@@ -15,8 +15,8 @@ and the value of a set of players T under the index whose measure is mu (see `at
 the path, the value function of Friedman's recursion. A new value function is a new subclass.
 """
 
-from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 import numpy as np
@@ -190,6 +190,10 @@ cdef class EmpiricalCoverage(Coverage):
             for i in range(n_players):
                 if self.mask[first + e, i >> 6] >> (i & 63) & 1:
                     holders[i * n_sets + (e >> 6)] |= <uint64_t> 1 << (e & 63)
+        if _are_single(terms):
+            s = self._add_singles(leaf, n_players, masks, n_masks, terms, rule, holders, out)
+            free(holders)
+            return <int> s
         for r in range(n_masks):
             _keep_alive(masks + r * n_words, n_players, n_sources, n_sets, holders, alive)
             for s in range(n_sets):
@@ -201,6 +205,76 @@ cdef class EmpiricalCoverage(Coverage):
                               out + r, n_masks)
         free(holders)
         return 0
+
+    cdef int _add_singles(
+        self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
+        const Terms* terms, const Rule* rule, uint64_t* holders, double* out,
+    ) noexcept nogil:
+        """The same for terms of one player each: a pair is looked at once for all of them.
+
+        A row q that is alive satisfies all that p violates, so that the values depend on it only
+        by its size: those of the players that p alone satisfies, and those that it alone does.
+        """
+        cdef int64_t first = self.start[leaf], n_sources = self.start[leaf + 1] - first
+        cdef int64_t n_words = terms.n_words, n_sets = (n_sources + 63) // 64, r, e, i, s, w, b
+        cdef uint64_t* alive = holders + n_players * n_sets
+        cdef double* value = <double*> malloc(n_players * sizeof(double))
+        cdef int32_t* lacking = <int32_t*> malloc((n_sources + 1) * sizeof(int32_t))
+        cdef const double* moment = rule.moment
+        cdef uint64_t left, rest
+        cdef const uint64_t* p
+        cdef double violated, satisfied
+        if value == NULL or lacking == NULL:
+            free(value)
+            free(lacking)
+            return -1
+        for e in range(n_sources):
+            lacking[e] = <int32_t> n_players
+            for w in range(n_words):
+                lacking[e] -= <int32_t> popcount(self.mask[first + e, w])
+        for r in range(n_masks):
+            p = masks + r * n_words
+            _keep_alive(p, n_players, n_sources, n_sets, holders, alive)
+            b, violated = n_players, 0.0
+            for w in range(n_words):
+                b -= popcount(p[w])
+            memset(value, 0, n_players * sizeof(double))
+            for s in range(n_sets):
+                left = alive[s]
+                while left:
+                    e = 64 * s + lowest_bit(left)
+                    left &= left - 1
+                    i = lacking[e]
+                    if b:
+                        violated -= self.share[first + e] * moment[i * rule.n_moments + b - 1]
+                    if i == 0:
+                        continue
+                    satisfied = self.share[first + e] * moment[(i - 1) * rule.n_moments + b]
+                    for w in range(n_words):
+                        rest = p[w] & ~self.mask[first + e, w]
+                        while rest:
+                            value[64 * w + lowest_bit(rest)] += satisfied
+                            rest &= rest - 1
+            for i in range(terms.size):
+                for w in range(n_words):
+                    if terms.mask[i * n_words + w]:
+                        rest = terms.mask[i * n_words + w]
+                        e = 64 * w + lowest_bit(rest)
+                        out[i * n_masks + r] = value[e] if p[w] & rest else violated
+        free(value)
+        free(lacking)
+        return 0
+
+
+cdef bint _are_single(const Terms* terms) noexcept nogil:
+    cdef int64_t i, w, n_players
+    for i in range(terms.size):
+        n_players = 0
+        for w in range(terms.n_words):
+            n_players += popcount(terms.mask[i * terms.n_words + w])
+        if n_players != 1:
+            return False
+    return True
 
 
 cdef void _keep_alive(
@@ -234,10 +308,11 @@ cdef void _add_pair(
         outside, t_a, t_b = 0, 0, 0
         for w in range(n_words):
             outside |= t[w] & ~(p[w] ^ q[w])
-            t_a += popcount(t[w] & p[w])
-            t_b += popcount(t[w] & q[w])
         if outside:
             continue
+        for w in range(n_words):
+            t_a += popcount(t[w] & p[w])
+            t_b += popcount(t[w] & q[w])
         value = share * rule.moment[(a - t_a) * rule.n_moments + b - t_b]
         out[i * stride] += -value if t_b & 1 else value
 
