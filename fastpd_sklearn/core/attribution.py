@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -44,6 +45,7 @@ def _at(t: float) -> Callable[[int], Nodes]:
     return lambda n_players: (np.array([t]), np.array([1.0]))
 
 
+@cache
 def _uniform(n_players: int) -> Nodes:
     """Gauss-Legendre on [0, 1]: exact for the polynomials of degree < n_players that arise."""
     node, weight = np.polynomial.legendre.leggauss(max(1, -(-n_players // 2)))

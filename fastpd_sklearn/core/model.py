@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from fastpd_sklearn.core import counting
@@ -42,9 +40,16 @@ class CoreModel:
     value : ndarray of shape (n_nodes, n_values), float64
     tree_output : ndarray of shape (n_trees,), int32
     intercept : ndarray of shape (n_outputs,), float64
+    leaf_value : ndarray of shape (n_leaves, n_values), float64
+    units : Units
+    singles : list of tuple of int
+        All players as terms, and their plan:
+    single_plan : Plan
+    steps : Steps
     """
 
     def __init__(self, forest, player_of_input: np.ndarray, n_players: int, zero: float) -> None:
+        self._made_from = (forest, player_of_input, n_players, zero)
         self.bins = Bins(
             forest.feature,
             forest.threshold,
@@ -70,21 +75,27 @@ class CoreModel:
         self.value = np.ascontiguousarray(forest.value)
         self.tree_output = forest.tree_output
         self.intercept = forest.intercept
+        self.leaf_value = np.ascontiguousarray(self.value[self.geometry.leaf_node])
+        self.units = Units(self.geometry)
+        self.singles = [(player,) for player in range(n_players)]
+        self.single_plan = Plan(self.geometry, self.units, self.singles)
+        self.steps = Steps(
+            self.bins.tests,
+            self.bins.n_codes,
+            self.geometry,
+            self.slot_of_player,
+            self.leaf_value,
+            self.tree_output,
+            self.n_outputs,
+        )
+
+    def __reduce__(self):
+        return CoreModel, self._made_from
 
     @property
     def n_outputs(self) -> int:
         """Number of raw outputs."""
         return len(self.intercept)
-
-    @cached_property
-    def leaf_value(self) -> np.ndarray:
-        """Values of the leaves, shape (n_leaves, n_values)."""
-        return np.ascontiguousarray(self.value[self.geometry.leaf_node])
-
-    @cached_property
-    def units(self) -> Units:
-        """Trees cut into chunks."""
-        return Units(self.geometry)
 
     def predict(self, rows: BinnedRows, n_threads: int) -> np.ndarray:
         """Raw prediction, float64 of shape (n_rows, n_outputs)."""
@@ -144,7 +155,7 @@ class CoreModel:
             self.bins.tests,
             self.geometry,
             self.units,
-            Plan(self.geometry, self.units, terms),
+            self.single_plan if terms == self.singles else Plan(self.geometry, self.units, terms),
             coverage,
             Rules(index, self.geometry.leaf_sizes),
             self.leaf_value,
@@ -153,19 +164,6 @@ class CoreModel:
             n_threads,
         )
         return out
-
-    @cached_property
-    def steps(self) -> Steps:
-        """Step functions of the columns' codes."""
-        return Steps(
-            self.bins.tests,
-            self.bins.n_codes,
-            self.geometry,
-            self.slot_of_player,
-            self.leaf_value,
-            self.tree_output,
-            self.n_outputs,
-        )
 
     def _has_steps(self, terms: list[tuple[int, ...]]) -> bool:
         """Whether the components of all terms are tables over codes, of tolerable size."""

@@ -1,8 +1,11 @@
 """Which terms each leaf and each unit has a part in."""
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
+
+SETS_A_TERM = 200  # sets of players that can be listed in the time it takes to look for one term
 
 
 class Plan:
@@ -101,23 +104,72 @@ def common_terms(geometry, max_order=None):
     found = [tuple(pair) for pair in pairs.tolist()]
     if max_order == 2:
         return found
-    larger = set()
-    for players in _player_sets(geometry)[0]:
-        most = len(players) if max_order is None else min(max_order, len(players))
-        for size in range(3, most + 1):
-            larger.update(combinations(players, size))
+    leaf, mask, key = _larger_sets(geometry, max_order)
+    _, first = np.unique(key, return_index=True)
+    larger = [_players(geometry, leaf[k], mask[k]) for k in first]
     return found + sorted(larger, key=lambda term: (len(term), term))
 
 
-def _player_sets(geometry):
-    """The distinct sets of players that leaves have, and the set of each leaf."""
-    number = {}
-    start, player = geometry.player_start.tolist(), geometry.player.tolist()
-    of_leaf = [
-        number.setdefault(tuple(sorted(player[start[l]:start[l + 1]])), len(number))
-        for l in range(geometry.n_leaves)
-    ]
-    return list(number), of_leaf
+def count_sets(geometry, max_order=None):
+    """Number of sets of players, over all leaves, that `common_terms` looks at."""
+    total = 0
+    for d, n_leaves in zip(*np.unique(geometry.leaf_sizes, return_counts=True)):
+        most = int(d) if max_order is None else min(int(d), max_order)
+        total += int(n_leaves) * sum(comb(int(d), size) for size in range(1, most + 1))
+    return total
+
+
+def _larger_sets(geometry, max_order):
+    """Every set of three or more players of every leaf: leaf, local mask and a key of the set.
+
+    The key (see `_words`) is the same for the same set at all leaves, and two of the sets of a
+    forest share one with a chance of about 1e-9.
+    """
+    word = _words(geometry)
+    size = geometry.leaf_sizes
+    leaves, keys = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    masks = [np.empty((0, geometry.n_words), np.uint64)]
+    for d in np.unique(size[size > 2]).tolist():
+        leaf = np.flatnonzero(size == d)
+        players = geometry.player[geometry.player_start[leaf][:, None] + np.arange(d)]
+        mask = _masks_up_to(d, max_order, geometry.n_words)
+        key = np.zeros((len(leaf), len(mask)), np.uint64)
+        for i in range(d):
+            member = mask[:, i // 64] >> np.uint64(i % 64) & np.uint64(1)
+            key ^= np.where(member, word[players[:, i]][:, None], np.uint64(0))
+        leaves.append(np.repeat(leaf, len(mask)))
+        masks.append(np.tile(mask, (len(leaf), 1)))
+        keys.append(key.ravel())
+    return np.concatenate(leaves), np.concatenate(masks), np.concatenate(keys)
+
+
+def _masks_up_to(d, max_order, n_words):
+    """All masks of d bits with at least three and at most `max_order` of them set."""
+    most = d if max_order is None else min(d, max_order)
+    if d <= 16:
+        mask = np.arange(1 << d, dtype=np.uint64)
+        n = np.bitwise_count(mask)
+        mask = mask[(n >= 3) & (n <= most)]
+        return np.concatenate(
+            [mask[:, None], np.zeros((len(mask), n_words - 1), np.uint64)], axis=1
+        )
+    members = [m for size in range(3, most + 1) for m in combinations(range(d), size)]
+    mask = np.zeros((len(members), n_words), np.uint64)
+    _set_bits(
+        mask,
+        np.repeat(np.arange(len(members)), [len(m) for m in members]),
+        np.array([bit for m in members for bit in m], np.int64),
+    )
+    return mask
+
+
+def _players(geometry, leaf, mask):
+    """The players of a local mask, ascending."""
+    first = geometry.player_start[leaf]
+    return tuple(sorted(
+        int(geometry.player[first + i])
+        for i in range(geometry.leaf_sizes[leaf]) if int(mask[i // 64]) >> (i % 64) & 1
+    ))
 
 
 def _match(geometry, terms):
@@ -188,44 +240,47 @@ def _all_pairs(geometry):
 
 def _match_sets(geometry, terms):
     """The same for terms of three or more players, with the local mask."""
-    number = {term: k for k, term in enumerate(terms) if len(term) > 2}
-    most = max(len(term) for term in number)
-    sets, of_leaf = _player_sets(geometry)
-    found = [_subsets_in(players, number, most) for players in sets]
-    start, player = geometry.player_start.tolist(), geometry.player.tolist()
-    leaves, ks, rows, bits = [], [], [], []
-    n = 0
-    for l, s in enumerate(of_leaf):
-        if not found[s]:
-            continue
-        local = {p: i for i, p in enumerate(player[start[l]:start[l + 1]])}
-        for term, k in found[s]:
-            leaves.append(l)
-            ks.append(k)
-            rows.extend([n] * len(term))
-            bits.extend([local[p] for p in term])
-            n += 1
-    mask = np.zeros((n, geometry.n_words), np.uint64)
-    _set_bits(mask, np.array(rows, np.int64), np.array(bits, np.int64))
-    return np.array(leaves, np.int64), np.array(ks, np.int64), mask
+    numbers = [k for k, term in enumerate(terms) if len(term) > 2]
+    most = max(len(terms[k]) for k in numbers)
+    if SETS_A_TERM * len(numbers) < count_sets(geometry, most):
+        return _match_term_by_term(geometry, terms, numbers)
+    word = _words(geometry)
+    key = np.array(
+        [np.bitwise_xor.reduce(word[list(terms[k])]) for k in numbers], np.uint64
+    )
+    order = np.argsort(key)
+    leaf, mask, found = _larger_sets(geometry, most)
+    place = np.minimum(np.searchsorted(key[order], found), len(key) - 1)
+    keep = key[order][place] == found
+    return leaf[keep], np.array(numbers, np.int64)[order[place[keep]]], mask[keep]
 
 
-def _subsets_in(players, number, most):
-    """Terms within a set of players, by whichever way looks at fewer sets."""
-    most = min(most, len(players))
-    n_subsets, binomial = 0, 1
-    for size in range(1, most + 1):
-        binomial = binomial * (len(players) - size + 1) // size
-        n_subsets += binomial
-    if n_subsets > len(number):
-        members = set(players)
-        return [(term, k) for term, k in number.items() if members.issuperset(term)]
-    return [
-        (term, number[term])
-        for size in range(3, most + 1)
-        for term in combinations(players, size)
-        if term in number
-    ]
+def _match_term_by_term(geometry, terms, numbers):
+    """`_match_sets` for few terms: the leaves that have each of a term's players."""
+    size = geometry.leaf_sizes
+    order = np.argsort(geometry.player, kind="stable")
+    bounds = np.searchsorted(geometry.player[order], np.arange(geometry.n_players + 1))
+    owner = np.repeat(np.arange(geometry.n_leaves), size)[order]
+    local = order - np.repeat(geometry.player_start[:geometry.n_leaves], size)[order]
+    leaves, ks = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    masks = [np.empty((0, geometry.n_words), np.uint64)]
+    for k in numbers:
+        parts = [slice(bounds[p], bounds[p + 1]) for p in terms[k]]
+        leaf = owner[parts[0]]
+        for part in parts[1:]:
+            leaf = np.intersect1d(leaf, owner[part], assume_unique=True)
+        mask = np.zeros((len(leaf), geometry.n_words), np.uint64)
+        for part in parts:
+            _set_bits(mask, np.arange(len(leaf)), local[part][np.searchsorted(owner[part], leaf)])
+        leaves.append(leaf)
+        ks.append(np.full(len(leaf), k))
+        masks.append(mask)
+    return np.concatenate(leaves), np.concatenate(ks), np.concatenate(masks)
+
+
+def _words(geometry):
+    """A random word for each player; a set's key is the exclusive or of its players' words."""
+    return np.random.default_rng(0).integers(1, 2**63, geometry.n_players, dtype=np.uint64)
 
 
 def _set_bits(mask, rows, bits):

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastpd_sklearn.core.coverage import Coverage
 from fastpd_sklearn.core.model import CoreModel
-from fastpd_sklearn.core.plan import common_terms
+from fastpd_sklearn.core.plan import common_terms, count_sets
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.threads import effective_n_threads
 from fastpd_sklearn.explainers._protocol import Term
@@ -17,6 +17,9 @@ from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 
 ROW_TREES_A_THREAD = 10_000
 """Rows times trees that are worth a thread of their own."""
+
+MOST_SETS = 50_000_000
+"""Sets of players of all leaves, at most, that are looked through for those that interact."""
 
 
 class TreeEngine(ABC):
@@ -146,6 +149,13 @@ class TreeEngine(ABC):
 
     def common_terms(self, max_order: int | None) -> list[Term]:
         """Sets of at least two players that lie on a common path, of sizes up to ``max_order``."""
+        n_sets = count_sets(self.core.geometry, max_order)
+        if n_sets > MOST_SETS:
+            raise MemoryError(
+                f"max_order={max_order}: the leaves have {n_sets:.2g} sets of features of that size, "
+                f"more than the {MOST_SETS:.0e} that can be listed; lower max_order, or name the "
+                "sets in `features`"
+            )
         return common_terms(self.core.geometry, max_order)
 
     def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
