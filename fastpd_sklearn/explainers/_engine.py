@@ -152,7 +152,7 @@ class TreeEngine(ABC):
         n_sets = count_sets(self.core.geometry, max_order)
         if n_sets > MOST_SETS:
             raise MemoryError(
-                f"max_order={max_order}: the leaves have {n_sets:.2g} sets of features of that size, "
+                f"max_order={max_order}: the leaves have {n_sets:.2g} sets of so many features, "
                 f"more than the {MOST_SETS:.0e} that can be listed; lower max_order, or name the "
                 "sets in `features`"
             )
