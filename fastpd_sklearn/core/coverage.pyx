@@ -78,6 +78,7 @@ cdef class EmpiricalCoverage(Coverage):
     cdef const int64_t[::1] start
     cdef const uint64_t[:, ::1] mask
     cdef const double[::1] share
+    cdef object near  # what near_full has found: it is asked for again and again
 
     def __init__(self, start, mask, weight, total):
         self.start, self.mask = start, mask
@@ -97,6 +98,8 @@ cdef class EmpiricalCoverage(Coverage):
         one : ndarray of shape (sum(sizes),), float64
             ``w[T - i]``, leaf by leaf.
         """
+        if self.near is not None:
+            return self.near
         full_array = np.zeros(len(sizes))
         one_array = np.zeros(int(sizes.sum()))
         cdef const int64_t[::1] size = sizes
@@ -118,7 +121,8 @@ cdef class EmpiricalCoverage(Coverage):
             for i in range(first, first + size[l]):
                 one[i] += full[l]
             first += size[l]
-        return full_array, one_array
+        self.near = (full_array, one_array)
+        return self.near
 
     def without_pairs(self, sizes, leaves, locals_):
         """Shares within all sides of a leaf but two.

@@ -102,7 +102,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, *, sample_weight=None):
         """Learn how a model behaves over a background.
 
         Two forms: ``fit(model, background)`` explains a fitted model as it is;
@@ -147,7 +147,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             self._learn(model, X, sample_weight)
         return self
 
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X, y=None, *, sample_weight=None):
         """Add rows to the background; the first call is :meth:`fit`.
 
         Parameters
@@ -166,7 +166,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         self : object
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, sample_weight)
+            return self.fit(X, y, sample_weight=sample_weight)
         if _models.is_model(X):
             if _models.unfreeze(X) is not self.estimator_:
                 raise ValueError(
