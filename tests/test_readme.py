@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -12,11 +14,13 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 @pytest.mark.filterwarnings("error")
 def test_the_python_code_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
     blocks = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
     assert blocks
     namespace = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
+    plt.close("all")
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)\)", README))

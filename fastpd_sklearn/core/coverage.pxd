@@ -13,7 +13,7 @@ cdef struct Rule:
 
 
 cdef struct Terms:
-    # Sets of local players of one leaf, in the order of their reversed bits.
+    # Sets of local players of one leaf, ascending.
     int64_t size
     int64_t n_words
     const uint64_t* mask

@@ -27,13 +27,21 @@ cdef extern from *:
     #include <intrin.h>
     #define FASTPD_POPCOUNT(x) ((int64_t)__popcnt64(x))
     static inline int FASTPD_CTZ(uint64_t x) { unsigned long i; _BitScanForward64(&i, x); return (int)i; }
+    static inline int FASTPD_LAST(uint64_t x) { unsigned long i; _BitScanReverse64(&i, x); return (int)i; }
     #else
     #define FASTPD_POPCOUNT(x) ((int64_t)__builtin_popcountll(x))
     #define FASTPD_CTZ(x) __builtin_ctzll(x)
+    #define FASTPD_LAST(x) (63 - __builtin_clzll(x))
     #endif
     """
     int64_t popcount "FASTPD_POPCOUNT"(uint64_t) noexcept nogil
     int lowest_bit "FASTPD_CTZ"(uint64_t) noexcept nogil
+    int highest_bit "FASTPD_LAST"(uint64_t) noexcept nogil
+
+cdef extern from "kernels.h" nogil:
+    void apply_difference(const double*, double*, int64_t)
+    void apply_mixture(const double*, double*, int64_t, double)
+    void add_scaled(double*, const double*, double, int64_t)
 
 
 cdef uint64_t _low_bits(int64_t n) noexcept nogil:
@@ -414,42 +422,26 @@ cdef void values_everywhere(
 
     The value is linear in the shares, by a matrix that is a product of 2 x 2 factors, one a
     player: ``p - q`` for the players of the term, ``t p + (1 - t) q`` for the others. The
-    factors are applied one player after the other, from layer j to layer j + 1, and terms
-    that agree on their first players share those layers. `layers` is room for
+    factors are applied one player after the other, the last one first, from layer to layer, and
+    terms that agree on their last players share those layers. Every layer works on the two
+    halves of the table and rotates the bits of its indices by one, so that all loops are long;
+    after the last layer the bits are in place again. `layers` is room for
     ``(n_players + 1) << n_players`` numbers, the shares in the first ``1 << n_players``.
     """
-    cdef int64_t size = <int64_t> 1 << n_players, k, i, j, p, first
+    cdef int64_t size = <int64_t> 1 << n_players, k, i, j, first
     cdef uint64_t term
-    cdef double t
-    cdef double* last = layers + n_players * size
     memset(out, 0, terms.size * size * sizeof(double))
     for k in range(rule.n_nodes):
-        t = rule.node[k]
         for i in range(terms.size):
             term = terms.mask[i * terms.n_words]
-            first = 0 if i == 0 else lowest_bit(term ^ terms.mask[(i - 1) * terms.n_words])
+            first = 0
+            if i:
+                first = n_players - 1 - highest_bit(term ^ terms.mask[(i - 1) * terms.n_words])
             for j in range(first, n_players):
-                if term >> j & 1:
-                    _apply_difference(layers + j * size, layers + (j + 1) * size, j, size)
+                if term >> (n_players - 1 - j) & 1:
+                    apply_difference(layers + j * size, layers + (j + 1) * size, size // 2)
                 else:
-                    _apply_mixture(layers + j * size, layers + (j + 1) * size, j, size, t)
-            for p in range(size):
-                out[i * size + p] += rule.weight[k] * last[p]
-
-
-cdef void _apply_difference(const double* x, double* y, int64_t j, int64_t size) noexcept nogil:
-    cdef int64_t step = <int64_t> 1 << j, block, p
-    for block in range(size >> (j + 1)):
-        for p in range(2 * block * step, (2 * block + 1) * step):
-            y[p] = -x[p + step]
-            y[p + step] = x[p]
-
-
-cdef void _apply_mixture(
-    const double* x, double* y, int64_t j, int64_t size, double t
-) noexcept nogil:
-    cdef int64_t step = <int64_t> 1 << j, block, p
-    for block in range(size >> (j + 1)):
-        for p in range(2 * block * step, (2 * block + 1) * step):
-            y[p] = (1.0 - t) * x[p + step]
-            y[p + step] = t * x[p] + x[p + step]
+                    apply_mixture(
+                        layers + j * size, layers + (j + 1) * size, size // 2, rule.node[k]
+                    )
+            add_scaled(out + i * size, layers + n_players * size, rule.weight[k], size)

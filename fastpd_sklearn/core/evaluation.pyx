@@ -394,11 +394,14 @@ cdef bint _all_is_cheaper(
 ) noexcept nogil:
     """Whether to compute the values at all masks at once rather than at those that occur.
 
-    Counts multiplications; depends on nothing but the numbers at hand, so that the choice and
-    with it every bit of the result are the same on any machine.
+    A rough count of operations: terms share about half of their layers, whose loops are
+    vectorised; and of the pairs about a quarter has both sides. It depends on nothing but the
+    numbers at hand, so that the choice, and with it every bit of the result, is the same on any
+    machine and for any number of threads.
     """
     cdef int64_t everywhere = n_nodes * n_terms * (n_players + 2) << n_players
-    return everywhere <= 2 * n_masks * n_sources * (n_terms + 3)
+    cdef int64_t pairs = n_masks * n_sources * (n_terms // (n_players + 1) + 1)
+    return everywhere <= 8 * pairs
 
 
 cdef int64_t _occurring_masks(

@@ -211,6 +211,8 @@ def _cut(units, geometry, int chunk_nodes):
     cdef const int32_t[::1] path_node = geometry.path_node, path_bit = geometry.path_bit
     leaf_array = _some_leaf(geometry)
     cdef const int64_t[::1] some_leaf = leaf_array
+    root_array = _chunk_roots(geometry, chunk_nodes)
+    cdef const uint8_t[::1] is_root = root_array
     place_array = np.zeros(len(geometry.left), np.uint8)
     cdef uint8_t[::1] place = place_array
     cdef _Column tree_unit = _Column(), node_start = _Column(), nodes = _Column()
@@ -238,7 +240,6 @@ def _cut(units, geometry, int chunk_nodes):
             if left[root] < 0:
                 leaves.push(some_leaf[root])
                 continue
-            # Breadth first, so that a chunk is as balanced as the tree lets it be.
             first = i = nodes.size
             nodes.push(root)
             while i < nodes.size:
@@ -246,11 +247,11 @@ def _cut(units, geometry, int chunk_nodes):
                 for child in (left[nodes.items[i]], right[nodes.items[i]]):
                     if left[child] < 0:
                         leaves.push(some_leaf[child])
-                    elif nodes.size - first < chunk_nodes:
-                        nodes.push(child)
-                    else:
+                    elif is_root[child]:
                         roots.push(child)
                         parents.push(this)
+                    else:
+                        nodes.push(child)
                 i += 1
     tree_unit.push(parent.size)
     node_start.push(nodes.size)
@@ -266,6 +267,32 @@ def _cut(units, geometry, int chunk_nodes):
     units.leaf_start = leaf_start.array(np.int64)
     units.leaf = leaves.array(np.int64)
     units.is_dense = (units.n_bits <= DENSE_BITS).astype(np.uint8)
+
+
+def _chunk_roots(geometry, int chunk_nodes):
+    """Inner nodes at which a chunk begins, so that there are as few chunks as can be.
+
+    From the bottom up, a node takes its children's chunks along while they fit, and otherwise
+    cuts off the larger one first (Kundu and Misra, "A linear tree partitioning algorithm", 1977).
+    """
+    cdef const int32_t[::1] left = geometry.left, right = geometry.right
+    root_array = np.zeros(len(geometry.left), np.uint8)
+    size_array = np.zeros(len(geometry.left), np.int64)
+    cdef uint8_t[::1] is_root = root_array
+    cdef int64_t[::1] size = size_array
+    cdef int64_t node, large, small, child
+    for node in range(left.shape[0] - 1, -1, -1):
+        if left[node] < 0:
+            continue
+        large, small = left[node], right[node]
+        if size[large] < size[small]:
+            large, small = small, large
+        size[node] = 1 + size[large] + size[small]
+        for child in (large, small):
+            if size[node] > chunk_nodes:
+                is_root[child] = 1
+                size[node] -= size[child]
+    return root_array
 
 
 def _some_leaf(geometry):

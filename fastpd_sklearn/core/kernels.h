@@ -117,6 +117,32 @@ CLONES static void or_bit_16(uint16_t *pattern, const uint8_t *bit, int shift, i
         pattern[r] |= (uint16_t)((uint16_t)bit[r] << shift);
 }
 
+/* One layer of a product of 2 x 2 factors: the table's halves x[p] (bit 0) and x[half + p] (bit 1)
+ * become y[2p] and y[2p + 1]. See values_everywhere. */
+CLONES static void apply_mixture(const double *x, double *y, int64_t half, double t)
+{
+    for (int64_t p = 0; p < half; p++) {
+        const double a = x[p], b = x[half + p];
+        y[2 * p] = (1.0 - t) * b;
+        y[2 * p + 1] = t * a + b;
+    }
+}
+
+CLONES static void apply_difference(const double *x, double *y, int64_t half)
+{
+    for (int64_t p = 0; p < half; p++) {
+        y[2 * p] = -x[half + p];
+        y[2 * p + 1] = x[p];
+    }
+}
+
+/* out[p] += weight * x[p] */
+CLONES static void add_scaled(double *out, const double *x, double weight, int64_t size)
+{
+    for (int64_t p = 0; p < size; p++)
+        out[p] += weight * x[p];
+}
+
 /* out[r] += table[index[r]], four rows at a time. The four indices come with one load, and the
  * look-ups are left scalar: the vector gathers of current processors take twice as long. */
 static inline void gather_add(double *out, const double *table, const uint16_t *index, int64_t m)

@@ -25,7 +25,7 @@ class Plan:
         Terms whose players are all among the leaf's: ``leaf_term_start[l]`` up to
         ``leaf_term_start[l + 1]``.
     leaf_term_mask : ndarray of shape (n, n_words), uint64
-        The term as a set of local players; ascending by reversed bits within a leaf.
+        The term as a set of local players; ascending within a leaf.
     leaf_term_slot : ndarray of shape (n,), int32
         Its place in the unit's table.
     unit_term_start : ndarray of shape (n_units + 1,), int64
@@ -36,9 +36,7 @@ class Plan:
     def __init__(self, geometry, units, terms):
         self.n_terms = len(terms)
         leaf, term, mask = _match(geometry, terms)
-        # The first word's bits weigh most after the leaf; lexsort takes the weightiest key last.
-        words = _reversed_bits(mask)
-        order = np.lexsort((*(words[:, w] for w in reversed(range(geometry.n_words))), leaf))
+        order = np.lexsort((*mask.T, leaf))
         leaf, term = leaf[order], term[order]
         self.leaf_term_mask = np.ascontiguousarray(mask[order])
         self.leaf_term_start = np.searchsorted(leaf, np.arange(geometry.n_leaves + 1))
@@ -287,15 +285,3 @@ def _set_bits(mask, rows, bits):
     np.bitwise_or.at(
         mask, (rows, bits // 64), np.left_shift(np.uint64(1), (bits % 64).astype(np.uint64))
     )
-
-
-def _reversed_bits(mask):
-    """Every word with its bits in reverse, so that bit 0 weighs most."""
-    flipped = mask.copy()
-    for shift, keep in (
-        (1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F),
-    ):
-        low = np.bitwise_and(flipped, np.uint64(keep))
-        high = np.bitwise_and(np.right_shift(flipped, np.uint64(shift)), np.uint64(keep))
-        flipped = np.bitwise_or(np.left_shift(low, np.uint64(shift)), high)
-    return flipped.byteswap()

@@ -132,6 +132,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             If the model to explain is not fitted.
         """
         self._check_params()
+        _models.check_order(X, y, type(self).__name__)
         if _models.is_model(X):
             model, background = _models.unfreeze(X), y
             _models.check_fitted(X)
@@ -168,7 +169,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight=sample_weight)
         if _models.is_model(X):
-            if _models.unfreeze(X) is not self.estimator_:
+            if not self._explains(_models.unfreeze(X)):
                 raise ValueError(
                     "partial_fit adds rows for the model that is explained already, and got "
                     "another one; call partial_fit(background), or fit to explain another model"
@@ -178,6 +179,10 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         self._fitted.engine.update(X, _checks.check_weights(sample_weight, X.shape[0]))
         self.intercept_ = self._fitted.intercept
         return self
+
+    def _explains(self, model) -> bool:
+        """Whether a model is the one that is explained, as it was at :meth:`fit`."""
+        return model is self.estimator_
 
     def _check_params(self) -> None:
         _checks.check_choice("output", self.output, _outputs.DEFAULT_ORDER)
@@ -227,8 +232,8 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
     def _forget(self) -> None:
         """Drop what an earlier fit has left."""
         own = vars(self)
-        if "_packed" in own:
-            _ = self.estimator
+        if "_packed" in own and not hasattr(self, "estimator"):
+            self.detach()  # its library is not installed, and another model is about to come
         for name in [name for name in own if name.endswith("_") and not name.startswith("_")]:
             del own[name]
         own.pop("_fitted", None)
@@ -263,7 +268,10 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
     def _check_X(self, X):
         """Rows that a fitted explainer is given."""
         if _models.is_model(X):
-            raise TypeError(f"expected rows of data, got a model of type {type(X).__name__}")
+            raise TypeError(
+                f"expected rows of data, got a model, a {type(X).__name__}; to explain it, use "
+                "fit(model, X).transform(X)"
+            )
         X = _checks.check_rows(X)
         self._check_columns(X)
         return X
@@ -348,15 +356,16 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             Where to evaluate. None: the distinct values of the background (of the first
             call of ``fit`` or ``partial_fit``), or 100 quantiles where there are more; all
             categories of a column of labels. A group of several columns needs an array of
-            shape (n_points, n_columns of the group).
+            shape (n_points, n_columns of the group). A number of points is not accepted.
 
         Returns
         -------
         sklearn.utils.Bunch
             ``grid_values``: list of ndarray, one a feature; ``average``: ndarray of shape
             (n_outputs, n_points of the first feature, n_points of the second, ...). For one
-            feature of a model that is constant between thresholds also ``curve``: the exact
-            :class:`StepCurve`, or :class:`CategoryCurve` of a column of labels.
+            feature of a model that is constant between thresholds also ``curve``, exact and
+            to be called with points: a :class:`StepCurve`, with ``breaks`` and ``levels``; of a
+            column of labels a :class:`CategoryCurve`, with ``categories`` and ``levels``.
         """
         check_is_fitted(self)
         return partial_dependence(self._fitted, features, grid)

@@ -11,6 +11,9 @@ from sklearn.utils import check_array
 
 from fastpd_sklearn.forest import _frames
 
+SMALLEST_TOTAL, LARGEST_TOTAL = 1e-280, 1e280
+"""What weights may add up to, so that neither sums nor shares leave the range of floats."""
+
 
 def check_choice(name: str, value, choices) -> None:
     """Refuse a parameter that is none of some strings."""
@@ -52,6 +55,8 @@ def check_rows(X):
 
     Raises
     ------
+    TypeError
+        If it is no array, sparse matrix, data frame or list.
     ValueError
         If it has no rows, no columns, or other than two dimensions.
     """
@@ -59,6 +64,11 @@ def check_rows(X):
         if X.shape[0] == 0 or X.shape[1] == 0:
             raise ValueError(f"X is empty: a data frame of shape {X.shape}; give at least one row")
         return X
+    if not (sparse.issparse(X) or hasattr(X, "__array__") or hasattr(X, "__len__")):
+        raise TypeError(
+            f"X is a {type(X).__name__}, which is not accepted: give the rows as an array, a "
+            "sparse matrix or a data frame, such as the one that it was made from"
+        )
     if sparse.issparse(X) and X.format not in ("csr", "csc"):
         X = X.tocsr()
     return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False, input_name="X")
@@ -102,6 +112,13 @@ def check_weights(sample_weight, n_rows: int) -> np.ndarray | None:
         raise ValueError(
             "Sample weights must contain at least one non-zero number: all rows of "
             "sample_weight are 0"
+        )
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not SMALLEST_TOTAL <= total <= LARGEST_TOTAL:
+        raise ValueError(
+            f"sample_weight adds up to {total:.3g}, beyond what floats can be averaged with; only "
+            "the ratios of weights matter, so divide them by their maximum"
         )
     return weights
 

@@ -66,10 +66,14 @@ class StepCurve:
 class CategoryCurve:
     """A function of one label.
 
+    It has no ``breaks``, as :class:`StepCurve` has: labels are not on a line.
+
     Parameters
     ----------
-    categories : ndarray of shape (n_categories,)
+    categories : ndarray of shape (n_categories,), object
+        The labels; NaN for missing comes last, if the background has missing values.
     levels : ndarray of shape (n_outputs, n_categories)
+        The values of the function, in the order of ``categories``.
 
     Examples
     --------

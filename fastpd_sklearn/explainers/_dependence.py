@@ -31,11 +31,18 @@ def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
 def _one_grid_each(term, grid, features) -> list:
     if grid is None:
         return [None] * len(term)
+    if np.isscalar(grid):
+        raise ValueError(
+            f"grid={grid!r}: a number of points is not accepted; pass the points themselves, such "
+            "as np.linspace(low, high, 30), or None for the values of the background"
+        )
     if not isinstance(features, tuple | list):
         return [grid]
-    if not isinstance(grid, tuple | list) or len(grid) != len(term):
+    listed = isinstance(grid, tuple | list)
+    if not listed or len(grid) != len(term) or any(np.isscalar(points) for points in grid):
         raise ValueError(
-            f"grid: expected a list of {len(term)} arrays, one for each of features={features!r}"
+            f"grid: expected a list of {len(term)} arrays, one for each of features={features!r}, "
+            "which hold the points of that feature"
         )
     return list(grid)
 

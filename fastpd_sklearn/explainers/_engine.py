@@ -18,7 +18,7 @@ from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 ROW_TREES_A_THREAD = 10_000
 """Rows times trees that are worth a thread of their own."""
 
-MOST_SETS = 50_000_000
+MOST_SETS = 10_000_000
 """Sets of players of all leaves, at most, that are looked through for those that interact."""
 
 
@@ -50,6 +50,7 @@ class TreeEngine(ABC):
             owner[columns] = player
         self.core = CoreModel(forest, owner, len(players), ZERO_THRESHOLD)
         self.cover = forest.cover
+        self.forest_digest = forest.digest()
         self.n_outputs = forest.n_outputs
         self.strict, self.single = forest.strict, forest.single
         self.allow_nan = self.input_map.allow_nan

@@ -91,13 +91,29 @@ class Explanation:
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
+
+        Raises
+        ------
+        KeyError
+            If there is no such term.
+        TypeError
+            For anything but names: there are no slices of rows.
         """
+        if not isinstance(term, str | tuple | list | frozenset):
+            raise TypeError(
+                f"an explanation is indexed by the names of a term and not by rows, got {term!r}; "
+                "call explain on the rows that you want, or slice explanation.values"
+            )
         wanted = frozenset([term] if isinstance(term, str) else term)
         for i, names in enumerate(self.terms):
             if wanted == frozenset(names):
                 return self.values[:, i]
-        known = ", ".join(":".join(names) for names in self.terms[:20])
-        raise KeyError(f"{term!r} is not among the terms of this explanation: {known}")
+        known = [":".join(names) for names in self.terms[:20]]
+        known += ["..."] if len(self.terms) > 20 else []
+        raise KeyError(
+            f"{term!r} is not among the {len(self.terms)} terms of this explanation: "
+            f"{', '.join(known)}"
+        )
 
     def to_frame(self):
         """One line a row, term and output.

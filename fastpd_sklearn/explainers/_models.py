@@ -57,7 +57,26 @@ def is_fitted(model) -> bool:
 def check_fitted(model) -> None:
     """Raise ``NotFittedError`` for a model that is not fitted."""
     if not is_fitted(model):
-        raise NotFittedError(f"the model {model!r} is not fitted; fit it first")
+        raise NotFittedError(f"{type(unfreeze(model)).__name__} is not fitted; fit it first")
+
+
+def check_order(X, y, explainer: str) -> None:
+    """Refuse a model as the second argument of ``fit``, whose first is the model.
+
+    Parameters
+    ----------
+    X, y : object
+        As given to ``fit``.
+    explainer : str
+        Name of the explainer, for the message.
+    """
+    if not is_model(y):
+        return
+    found = "two models" if is_model(X) else "them the other way round"
+    raise TypeError(
+        f"{explainer}.fit takes the model first and the background second, and got {found}: the "
+        f"second is a {type(y).__name__}; call fit(model, background)"
+    )
 
 
 def columns_of(model) -> tuple[int | None, tuple[str, ...] | None]:
@@ -121,8 +140,8 @@ def fit_model(estimator, X, y, sample_weight, explainer: str):
         return estimator
     if y is None and needs_y(estimator):
         raise NotFittedError(
-            f"This {explainer} estimator requires y to be passed, but the target y is None. "
-            f"estimator={estimator!r} is not fitted: pass y, or fit it and wrap it as "
+            f"{type(estimator).__name__} is not fitted. This {explainer} estimator requires y to "
+            "be passed, but the target y is None: pass y, or fit the model and wrap it as "
             "FrozenEstimator(model) or call fit(model, X)"
         )
     if fitted:
@@ -142,7 +161,7 @@ def _weight_argument(estimator, sample_weight) -> dict:
     if not has_fit_parameter(estimator, "sample_weight"):
         raise TypeError(
             f"sample_weight: the fit of {type(estimator).__name__} takes no weights; fit the model "
-            "first and call fit(model, background, sample_weight) to weigh the background alone"
+            "first and call fit(model, background, sample_weight=...) to weigh the background alone"
         )
     return {"sample_weight": sample_weight}
 

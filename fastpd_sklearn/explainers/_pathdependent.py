@@ -105,7 +105,9 @@ class PathDependentExplainer(TreeExplainer):
     response_method : {"auto", "raw", "predict", "predict_proba", "decision_function"}, \
 default="auto"
         The response to explain: one that the trees add up to. "auto" and "raw" are the margin
-        for boosting, the probability for forests of classifiers.
+        for boosting, the probability for forests of classifiers, the mean depth for
+        ``IsolationForest``. Any other is refused, such as "predict_proba" of a boosted
+        classifier; :class:`VanillaPDExplainer` explains it.
     n_jobs : int or None, default=None
         Number of threads; None is the OpenMP default (``OMP_NUM_THREADS``, threadpoolctl), -1
         all processors. The result is the same to the last bit.

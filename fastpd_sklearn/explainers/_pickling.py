@@ -7,6 +7,10 @@ import pickle
 from typing import ClassVar
 
 
+class MissingLibraryError(AttributeError):
+    """A model cannot be unpickled here, so that the attribute is missing."""
+
+
 class PackedModelMixin:
     """Keeps some attributes as one nested byte string within a pickle.
 
@@ -26,12 +30,33 @@ class PackedModelMixin:
         own = vars(self)
         packed = own.get("_packed")
         if packed is not None and name in self._packed_names:
-            opened = pickle.loads(packed)
+            opened = self._open(packed)
             own.update(opened)  # before the bytes go, for the sake of other threads
             own.pop("_packed", None)
             if name in opened:
                 return opened[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _open(self, packed: bytes) -> dict:
+        try:
+            return pickle.loads(packed)
+        except ImportError as error:
+            raise MissingLibraryError(
+                f"the model within this {type(self).__name__} needs a library that is not "
+                f"installed ({error}); explaining works without it, and detach() forgets the model"
+            ) from error
+
+    def __repr__(self, **kwargs) -> str:
+        try:
+            return super().__repr__(**kwargs)
+        except MissingLibraryError:
+            return f"{type(self).__name__}(<a model whose library is not installed>)"
+
+    def _repr_mimebundle_(self, **kwargs) -> dict:
+        try:
+            return super()._repr_mimebundle_(**kwargs)
+        except MissingLibraryError:
+            return {"text/plain": repr(self)}
 
     def __deepcopy__(self, memo):
         new = type(self).__new__(type(self))

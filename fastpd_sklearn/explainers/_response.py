@@ -30,10 +30,11 @@ def check_additive(response_method: str, head: Head) -> None:
     """
     if response_method != "auto" and response_method not in head.additive:
         possible = " or ".join(repr(name) for name in head.additive)
+        note = f" ({head.note})" if head.note else ""
         raise ValueError(
             f"response_method={response_method!r}: the trees of this model do not add up to it, "
-            f"they add up to {possible}; take one of these (or 'auto'), or explain the response "
-            "by prediction with VanillaPDExplainer"
+            f"they add up to {possible}{note}; take one of these (or 'auto'), or explain the "
+            "response by prediction with VanillaPDExplainer"
         )
 
 
@@ -97,9 +98,11 @@ def select_outputs(target, head: Head, n_outputs: int) -> Selection:
         target = names.index(target)
     is_number = isinstance(target, Integral) and not isinstance(target, bool)
     if not is_number or not 0 <= target < n_outputs:
+        numbers = tuple(str(k) for k in range(n_outputs))
+        called = "" if names == numbers else f" and called {', '.join(map(repr, names))}"
         raise ValueError(
             f"target={target!r} is none of the model's outputs; they are numbered from 0 to "
-            f"{n_outputs - 1}"
+            f"{n_outputs - 1}{called}"
         )
     return Selection(np.array([target]), (names[target],))
 

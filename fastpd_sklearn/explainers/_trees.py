@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sklearn.pipeline import Pipeline
+
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._response import check_additive
@@ -28,10 +30,15 @@ class TreeExplainer(BaseExplainer):
     def _open_model(self, model) -> OpenModel:
         reader = find_reader(model)
         if reader is None:
+            hint = (
+                " Of a pipeline explain the last step, on the transformed rows: "
+                "fit(pipe[-1], pipe[:-1].transform(X))"
+            )
             raise TypeError(
                 f"{type(self).__name__} explains tree ensembles and cannot read a "
                 f"{type(model).__module__.partition('.')[0]} {type(model).__name__}; it reads "
-                f"{supported_models()}. Explain any other model with VanillaPDExplainer"
+                f"{supported_models()}. Explain any other model with VanillaPDExplainer."
+                f"{hint if isinstance(model, Pipeline) else ''}"
             )
         return OpenModel(model, reader, reader.read(model))
 
@@ -46,6 +53,7 @@ class TreeExplainer(BaseExplainer):
         check_additive(self.response_method, reading.head)
         if X is not None:
             reading = reading._replace(input_map=reading.input_map.settled(X))
+            reading.input_map.open(X)  # which names a column of words, as no library does
         engine = self._engine_class(reading, players, self.n_jobs)
         if X is not None:
             check_reading(
@@ -62,6 +70,11 @@ class TreeExplainer(BaseExplainer):
                 "call fit(model, background) to count that on a background"
             )
         return engine, reading.head
+
+    def _explains(self, model) -> bool:
+        if find_reader(model) is None:
+            return False
+        return self._fitted.engine.forest_digest == self._open_model(model).reading.forest.digest()
 
 
 def supported_models() -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import hashlib
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -108,41 +109,23 @@ class Forest:
                 np.add.at(total, self.tree_output + shift, largest[:, shift])
         return total
 
-    def select_output(self, output: int, sign: float = 1.0, offset: float = 0.0) -> Forest:
-        """Forest of one output alone: ``offset + sign * output``."""
-        n_values = self.value.shape[1]
-        column = output - self.tree_output
-        keep = (column >= 0) & (column < n_values)
-        sizes = np.diff(self.tree_start)
-        nodes = np.repeat(keep, sizes)
-        renumber = np.cumsum(nodes) - 1
-        value = self.value[np.arange(self.n_nodes), np.repeat(np.where(keep, column, 0), sizes)]
+    def digest(self) -> str:
+        """Hash of all that the forest computes by, to tell whether two are the same.
 
-        def child(index: np.ndarray) -> np.ndarray:
-            kept = index[nodes]
-            return np.where(kept < 0, -1, renumber[kept]).astype(np.int32)
-
-        lists = np.repeat(nodes, np.diff(self.category_start))
-        return replace(
-            self,
-            tree_start=np.concatenate([[0], np.cumsum(sizes[keep])]).astype(np.int64),
-            left=child(self.left),
-            right=child(self.right),
-            feature=self.feature[nodes],
-            threshold=self.threshold[nodes],
-            missing_left=self.missing_left[nodes],
-            zero_as_missing=self.zero_as_missing[nodes],
-            is_categorical=self.is_categorical[nodes],
-            listed_left=self.listed_left[nodes],
-            category_start=np.concatenate(
-                [[0], np.cumsum(np.diff(self.category_start)[nodes])]
-            ).astype(np.int64),
-            category=self.category[lists],
-            value=sign * value[nodes][:, None],
-            cover=self.cover[nodes],
-            tree_output=np.zeros(int(keep.sum()), np.int32),
-            intercept=np.array([offset + sign * self.intercept[output]]),
-        )
+        Returns
+        -------
+        str
+        """
+        found = hashlib.sha256()
+        for field_ in fields(self):
+            value = getattr(self, field_.name)
+            found.update(field_.name.encode())
+            found.update(
+                np.ascontiguousarray(value).tobytes()
+                if isinstance(value, np.ndarray)
+                else repr(value).encode()
+            )
+        return found.hexdigest()
 
     def __repr__(self) -> str:
         return (

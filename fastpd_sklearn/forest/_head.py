@@ -38,6 +38,8 @@ class Head:
         that of ``classes[1]``; otherwise one output a class.
     output_names : tuple of str, default=None
         Names of the outputs where there are several; made from ``classes`` if None.
+    note : str, default=""
+        What "raw" is, in words, where no method of the model answers with it.
     """
 
     additive: tuple[str, ...]
@@ -45,6 +47,7 @@ class Head:
     link_method: str | None = None
     classes: np.ndarray | None = None
     output_names: tuple[str, ...] | None = None
+    note: str = ""
 
     def __post_init__(self) -> None:
         if self.link not in _INVERSE_LINKS:

@@ -237,7 +237,7 @@ class Inputs:
         if X.dtype.kind not in "biufO":
             raise ValueError(
                 f"X has dtype {X.dtype}, which is not numeric; convert it to numbers, or explain "
-                "the whole pipeline that does"
+                "the whole pipeline that does with VanillaPDExplainer"
             )
         if X.dtype != object:
             return self._as_float(X)
@@ -256,7 +256,8 @@ class Inputs:
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"column {self._column_name(j)!r} of X has dtype object and holds what is no "
-                f"number ({error}); encode it, or explain the whole pipeline that does"
+                f"number ({error}); encode it, or explain the whole pipeline that does with "
+                "VanillaPDExplainer"
             ) from error
 
     def _column_name(self, j: int):
@@ -281,7 +282,7 @@ class Inputs:
                 raise ValueError(
                     f"column {name!r} of X has dtype {series.dtype}, which is not numeric, and "
                     "the model was not trained on it as a category; encode it, or explain the "
-                    "whole pipeline that does"
+                    "whole pipeline that does with VanillaPDExplainer"
                 )
 
     def _is_readable(self, series) -> bool:

@@ -95,6 +95,9 @@ def _special_values(reading: Reading, X, j: int, nodes: np.ndarray, furthest: in
         values, unseen = _codes_at(forest, nodes)
     else:
         values, unseen = _numbers_at(forest, nodes, _float_type(forest, X, j)), []
+        if sparse.issparse(X):
+            # LightGBM itself reads this one value in two ways, by the format of the matrix.
+            values = values[np.abs(values) != ZERO_THRESHOLD]
     missing = [np.nan] if input_map.allow_nan else []
     if labels is None and not np.isnan(input_map.missing):
         missing.append(float(input_map.missing))

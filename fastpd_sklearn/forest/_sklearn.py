@@ -24,9 +24,10 @@ class SklearnReader:
     * trees and forests that classify: the probability of each class, with two classes of
       the second alone; several targets one after the other;
     * boosted classifiers: the decision function;
-    * ``IsolationForest``: the mean over the trees of the row's path length, the expected
-      depth of the leaf's own rows included. ``score_samples`` is
-      ``-2 ** (-length / c(max_samples_))`` of it, see :func:`average_path_length`.
+    * ``IsolationForest``: the mean depth ``E[h(x)]`` of the row over the trees, where a leaf
+      that holds ``size`` rows counts ``c(size)`` deeper, see :func:`average_path_length`.
+      ``score_samples`` is ``-2 ** (-depth / c(max_samples_))`` of it, so that a larger depth is
+      less anomalous.
     """
 
     name = "scikit-learn"

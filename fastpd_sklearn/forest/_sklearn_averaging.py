@@ -103,6 +103,12 @@ def average_path_length(n_rows: np.ndarray) -> np.ndarray:
     return np.select([np.less_equal(n_rows, 1), np.equal(n_rows, 2)], [0.0, 1.0], length)
 
 
+_DEPTH = (
+    "'raw' is a row's mean depth in the trees: score_samples is -2 ** (-depth / c(max_samples_)), "
+    "so that a larger depth is less anomalous"
+)
+
+
 def _read_isolation(model) -> Reading:
     n_columns, n_trees = model.n_features_in_, len(model.estimators_)
     builder = tree_builder(model, 1)
@@ -117,7 +123,7 @@ def _read_isolation(model) -> Reading:
         drawn = columns if len(columns) < n_columns else None
         add_tree(builder, tree, path_length, columns=drawn)
     input_map = InputMap(n_columns=n_columns, names=column_names(model), labels_as_codes=False)
-    return Reading(input_map, builder.build(0.0), Head(additive=("raw",)))
+    return Reading(input_map, builder.build(0.0), Head(("raw",), note=_DEPTH))
 
 
 def _predict_isolation(model, X) -> np.ndarray:

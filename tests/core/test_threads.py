@@ -48,9 +48,13 @@ def test_limits_of_others_are_heard():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
-def test_a_forked_child_uses_one_thread():
+def test_a_forked_child_uses_one_thread(tmp_path):
     """It would hang if it waited for the threads of its parent."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORK], timeout=120, capture_output=True, text=True
+        [sys.executable, "-W", "ignore", "-c", FORK],
+        cwd=tmp_path,  # not the checkout, whose sources may hide the installed package
+        timeout=120,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr

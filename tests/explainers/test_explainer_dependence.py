@@ -89,6 +89,11 @@ def test_bad_grids(explainer_class, model, X):
         explainer.partial_dependence(0, grid=[])
     with pytest.raises(ValueError, match="expected a list of 2 arrays"):
         explainer.partial_dependence((0, 1), grid=[0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="expected a list of 2 arrays, one for each"):
+        explainer.partial_dependence((0, 1), grid=[20, 30])
+    for features in (0, (0, 1)):
+        with pytest.raises(ValueError, match="grid=30: a number of points is not accepted"):
+            explainer.partial_dependence(features, grid=30)
     with pytest.raises(ValueError, match="unknown feature 'age'"):
         explainer.partial_dependence("age")
     with pytest.raises(ValueError, match="names a feature twice"):

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.base import clone
+from sklearn.ensemble import IsolationForest, RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from fastpd_sklearn import VanillaPDExplainer
+from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.explainers._response import check_additive
 from fastpd_sklearn.forest import Head
 
@@ -67,6 +71,16 @@ def test_unknown_class(explainer_class, classifier, X):
         explainer_class(target=0).fit(classifier, X)
 
 
+def test_unknown_output_of_several_targets(explainer_class, X, y):
+    model = RandomForestRegressor(2, max_depth=2).fit(X, np.column_stack([y, -y]))
+    with pytest.raises(ValueError, match=r"outputs; they are numbered from 0 to 1$"):
+        explainer_class(target="y0").fit(model, X)
+    labels = np.column_stack([y > 4, np.where(y > 5, "up", "down")]).astype(str)
+    model = RandomForestClassifier(2, max_depth=2).fit(X, labels)
+    with pytest.raises(ValueError, match=r"from 0 to 1 and called 'y0=True', 'y1=up'"):
+        explainer_class(target="up").fit(model, X)
+
+
 def test_names_that_collide_with_a_set(explainer_class, X, y):
     pd = pytest.importorskip("pandas")
     data = pd.DataFrame(X, columns=["a", "b", "a:b", "c"])
@@ -100,14 +114,21 @@ WEIGHTS = [
 @pytest.mark.parametrize(("weights", "message"), WEIGHTS, ids=lambda p: str(p)[:20])
 def test_weights(explainer_class, model, X, y, weights, message):
     with pytest.raises(ValueError, match=message):
-        explainer_class().fit(model, X, weights)
+        explainer_class().fit(model, X, sample_weight=weights)
     with pytest.raises(ValueError, match=message):
-        explainer_class(RandomForestRegressor()).fit(X, y, weights)
+        explainer_class(RandomForestRegressor()).fit(X, y, sample_weight=weights)
     fitted = explainer_class().fit(model, X)
     before = fitted.transform(X)
     with pytest.raises(ValueError, match=message):
         fitted.partial_fit(X, sample_weight=weights)
     assert np.array_equal(fitted.transform(X), before)
+
+
+def test_weights_go_by_keyword_alone(explainer_class, model, X, y):
+    """``fit(model, X, y)`` would take the target for them."""
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(TypeError, match="positional arguments"):
+            getattr(explainer_class(), method)(model, X, y)
 
 
 def test_empty_background(explainer_class, model, X):
@@ -126,8 +147,40 @@ def test_no_background(model):
 
 
 def test_unfitted_model(explainer_class, X):
-    with pytest.raises(NotFittedError, match=r"RandomForestRegressor.* is not fitted"):
-        explainer_class().fit(RandomForestRegressor(), X)
+    for unfitted in (RandomForestRegressor(2), FrozenEstimator(RandomForestRegressor(2))):
+        with pytest.raises(NotFittedError, match=r"^RandomForestRegressor is not fitted"):
+            explainer_class().fit(unfitted, X)
+    with pytest.raises(NotFittedError, match=r"^RandomForestRegressor is not fitted"):
+        explainer_class(RandomForestRegressor(2)).fit(X)
+
+
+def test_model_and_background_the_other_way_round(explainer_class, model, X):
+    with pytest.raises(TypeError, match=r"other way round.* is a RandomForestRegressor; call fit"):
+        explainer_class().fit(X, model)
+    with pytest.raises(TypeError, match="two models"):
+        explainer_class().fit(model, model)
+
+
+@pytest.mark.parametrize("explainer_class", [FastPDExplainer, PathDependentExplainer])
+def test_pipeline(explainer_class, model, X):
+    pipe = make_pipeline(StandardScaler(), clone(model)).fit(X, X[:, 0])
+    with pytest.raises(TypeError, match=r"fit\(pipe\[-1\], pipe\[:-1\]\.transform\(X\)\)"):
+        explainer_class().fit(pipe, X)
+    with pytest.raises(TypeError, match=r"cannot read a sklearn LinearRegression.*Explainer\.$"):
+        explainer_class().fit(LinearRegression().fit(X, X[:, 0]), X)
+
+
+def test_other_containers_than_arrays_and_frames(explainer_class, model, X):
+    class Matrix:
+        def num_row(self):
+            return 30
+
+    for rows in (Matrix(), 3.0, None):
+        message = f"X is a {type(rows).__name__}, which is not accepted: give the rows as an array"
+        with pytest.raises(TypeError, match=message):
+            explainer_class().fit(model, X).transform(rows)
+    with pytest.raises(TypeError, match="X is a Matrix"):
+        explainer_class().fit(model, Matrix())
 
 
 def test_class_for_a_model(explainer_class, X):
@@ -168,6 +221,16 @@ def test_words(explainer_class, model, X):
         explainer_class().fit(model, X).transform(np.full((2, 4), "word", dtype=object))
 
 
+@pytest.mark.parametrize("explainer_class", [FastPDExplainer, PathDependentExplainer])
+def test_words_in_the_background(explainer_class, model, X, frame):
+    rows = X.astype(object)
+    rows[3, 2] = "word"
+    with pytest.raises(ValueError, match=r"column 2 of X .*could not convert .* 'word'"):
+        explainer_class().fit(model, rows)
+    with pytest.raises(ValueError, match=r"column 'a' of X has dtype .* not numeric"):
+        explainer_class().fit(model, frame(X.astype(str), list("abcd")))
+
+
 def test_what_the_library_refuses_is_refused(explainer_class, model, X):
     rows = X.copy()
     rows[0, 3] = np.inf
@@ -180,6 +243,8 @@ def test_what_the_library_refuses_is_refused(explainer_class, model, X):
 def test_transform_of_a_model(explainer_class, model, X):
     with pytest.raises(TypeError, match="expected rows of data, got a model"):
         explainer_class().fit(model, X).transform(model)
+    with pytest.raises(TypeError, match=r"use fit\(model, X\)\.transform\(X\)"):
+        explainer_class().fit_transform(model, X)
 
 
 def test_another_model_in_partial_fit(explainer_class, model, classifier, X):
@@ -240,3 +305,11 @@ def test_responses_that_do_not_add_up():
         ValueError, match=r"they add up to 'decision_function' or 'raw'.*VanillaPDExplainer"
     ):
         check_additive("predict_proba", head)
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function"])
+@pytest.mark.parametrize("explainer_class", [FastPDExplainer, PathDependentExplainer])
+def test_responses_of_an_isolation_forest(explainer_class, X, method):
+    model = IsolationForest(n_estimators=3, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"'raw' is a row's mean depth.* larger depth is less"):
+        explainer_class(response_method=method).fit(model, X)

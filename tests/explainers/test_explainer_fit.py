@@ -117,7 +117,7 @@ def test_refit_forgets_the_past(explainer_class, classifier, model, X):
     assert not hasattr(explainer, "feature_names_in_")
     assert_allclose(explainer.transform(X), explainer_class().fit(model, X).transform(X))
     with pytest.raises(ValueError, match="all rows of sample_weight are 0"):
-        explainer.fit(model, X, np.zeros(30))
+        explainer.fit(model, X, sample_weight=np.zeros(30))
     with pytest.raises(NotFittedError):
         explainer.transform(X)
 

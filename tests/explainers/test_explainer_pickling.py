@@ -44,10 +44,17 @@ def test_without_the_models_library(library, X, as_parameter):
     assert list(opened.get_feature_names_out()) == ["x0", "x1", "x2", "x3"]
     assert opened.partial_dependence(0).average.shape == (1, 5)
     assert vars(opened) == before
-    with pytest.raises(ModuleNotFoundError):
+    with pytest.raises(AttributeError, match=r"detach\(\) forgets the model"):
         _ = opened.estimator_
+    assert not hasattr(opened, "estimator_")
+    assert "not installed" in repr(opened)
+    assert "not installed" in opened._repr_mimebundle_()["text/plain"]
     again = pickle.loads(pickle.dumps(opened))
     assert np.array_equal(again.transform(X), values)
+
+    other = Stumps([0.0, 0.5, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0])
+    refitted = pickle.loads(data).fit(other, X)
+    assert refitted.estimator_ is other
 
     sys.modules["vanishing_library"] = library
     assert_allclose(again.estimator_.predict(X), model.predict(X))

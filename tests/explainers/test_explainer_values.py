@@ -45,7 +45,7 @@ def assert_values(explainer, X, truth, terms):
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 def test_regressor_by_definition(interventional, model, X, output, weights):
     order, terms = OUTPUTS[output]
-    explainer = interventional(output=output, max_order=order).fit(model, X, weights)
+    explainer = interventional(output=output, max_order=order).fit(model, X, sample_weight=weights)
     truth = expected(output, model.predict, X[:8], X, terms, weights)
     assert_values(explainer, X[:8], truth, terms)
     assert_allclose(explainer.intercept_, np.average(model.predict(X), weights=weights))
@@ -113,17 +113,18 @@ def test_several_targets(interventional, X, y):
 def test_weights_are_repetitions(explainer_class, model, X):
     weights = np.arange(30) % 3
     explainer = explainer_class(output="component", max_order=None)
-    weighted = explainer.fit(model, X, weights).transform(X)
+    weighted = explainer.fit(model, X, sample_weight=weights).transform(X)
     repeated = explainer.fit(model, np.repeat(X, weights, axis=0)).transform(X)
     assert_allclose(weighted, repeated, rtol=1e-12, atol=1e-12)
 
 
 def test_partial_fit_adds_rows(explainer_class, model, X):
     weights = np.arange(30) + 1.0
-    whole = explainer_class(output="component").fit(model, X, weights)
-    parts = explainer_class(output="component").partial_fit(model, X[:11], weights[:11])
+    whole = explainer_class(output="component").fit(model, X, sample_weight=weights)
+    parts = explainer_class(output="component")
+    parts.partial_fit(model, X[:11], sample_weight=weights[:11])
     parts.partial_fit(X[11:20], sample_weight=weights[11:20])
-    assert parts.partial_fit(model, X[20:], weights[20:]) is parts
+    assert parts.partial_fit(model, X[20:], sample_weight=weights[20:]) is parts
     assert_allclose(parts.intercept_, whole.intercept_, rtol=1e-12)
     assert_allclose(parts.transform(X), whole.transform(X), rtol=1e-12, atol=1e-12)
 
@@ -131,12 +132,12 @@ def test_partial_fit_adds_rows(explainer_class, model, X):
 def test_weighted_background_by_hand(interventional, and_model, corners):
     weights = [1, 1, 1, 5]
     row = np.array([[1.0, 1.0]])
-    pd = interventional(max_order=2).fit(and_model, corners, weights)
+    pd = interventional(max_order=2).fit(and_model, corners, sample_weight=weights)
     assert_allclose(pd.intercept_, [5.0])
     assert_allclose(pd.transform(row), [[6.0, 6.0, 8.0]])
-    shap = interventional(output="shap").fit(and_model, corners, weights)
+    shap = interventional(output="shap").fit(and_model, corners, sample_weight=weights)
     assert_allclose(shap.transform(row), [[1.5, 1.5]])
-    component = interventional(output="component").fit(and_model, corners, weights)
+    component = interventional(output="component").fit(and_model, corners, sample_weight=weights)
     assert_allclose(component.transform(row)[:, 2], [1.0])
 
 
@@ -166,10 +167,11 @@ def test_truncated_decomposition_by_hand(interventional):
 
 def test_shap_of_a_linear_model(X, y):
     model = LinearRegression().fit(X, y)
-    explainer = VanillaPDExplainer(output="shap").fit(model, X, WEIGHTS)
+    explainer = VanillaPDExplainer(output="shap").fit(model, X, sample_weight=WEIGHTS)
     truth = model.coef_ * (X - np.average(X, axis=0, weights=WEIGHTS))
     assert_allclose(explainer.transform(X), truth, atol=1e-12)
-    pairs = VanillaPDExplainer(output="shap_interaction").fit(model, X, WEIGHTS).transform(X)
+    explainer.set_params(output="shap_interaction").fit(model, X, sample_weight=WEIGHTS)
+    pairs = explainer.transform(X)
     assert_allclose(pairs[:, :4], truth, atol=1e-12)
     assert_allclose(pairs[:, 4:], 0.0, atol=1e-12)
 

@@ -59,8 +59,25 @@ def test_terms_by_name(explainer_class, model, X):
     explanation = explainer_class(output="component", features=[2, (0, 1)]).fit(model, X).explain(X)
     assert_allclose(explanation["x2"], explanation.values[:, 0])
     assert_allclose(explanation["x1", "x0"], explanation.values[:, 1])
-    with pytest.raises(KeyError, match="x2, x0:x1"):
+    with pytest.raises(KeyError, match=r"'x3' is not among the 2 terms .*: x2, x0:x1"):
         explanation["x3"]
+
+
+def test_unknown_term_among_many():
+    background = np.eye(8)[:3]
+    model = LinearRegression().fit(background, [0.0, 1.0, 2.0])
+    explanation = VanillaPDExplainer(output="component").fit(model, background).explain(background)
+    with pytest.raises(KeyError, match="among the 36 terms") as caught:
+        explanation["nope"]
+    assert str(caught.value).count(", ") == 20
+    assert "x1:x6, ..." in str(caught.value)
+
+
+@pytest.mark.parametrize("rows", [slice(0, 2), 0, np.array([0])], ids=repr)
+def test_rows_are_no_terms(model, X, rows):
+    explanation = VanillaPDExplainer().fit(model, X).explain(X[:3])
+    with pytest.raises(TypeError, match=r"not by rows, got .* slice explanation\.values"):
+        explanation[rows]
 
 
 def test_to_frame(explainer_class, classifier, X):

@@ -65,7 +65,7 @@ def fitted(case, coverage, output, setting, max_order):
     explainer = make_explainer(coverage, output, names, max_order=max_order, groups=groups)
     if coverage == "path" and weights is None:
         return explainer.fit(case.model)
-    return explainer.fit(case.model, case.background, weights)
+    return explainer.fit(case.model, case.background, sample_weight=weights)
 
 
 @EVERYTHING

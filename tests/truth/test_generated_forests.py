@@ -174,7 +174,7 @@ def test_explainers(game, coverage):
     for output in OUTPUTS:
         order = min(2, len(players)) if output == "pd" else "auto"
         explainer = make_explainer(coverage, output, names, max_order=order, groups=groups)
-        explainer.fit(ForestModel(forest), background, weights)
+        explainer.fit(ForestModel(forest), background, sample_weight=weights)
         assert_is_game(explainer, X, truth, names, forest.scale())
 
 

@@ -77,7 +77,8 @@ def make(request):
 
 @pytest.mark.parametrize("name", ["A", "B"])
 def test_the_trees_predict_alike(make, name):
-    explainer = FastPDExplainer(max_order=2, features=[(0, 1)]).fit(make(name), CELLS, COUNTS)
+    explainer = FastPDExplainer(max_order=2, features=[(0, 1)])
+    explainer.fit(make(name), CELLS, sample_weight=COUNTS)
     assert_allclose(explainer.transform(CELLS)[:, 0], [10.0, -5.0, -5.0, 10.0], rtol=1e-15)
 
 
@@ -85,8 +86,10 @@ def test_the_trees_predict_alike(make, name):
 @pytest.mark.parametrize("output", PARAMS)
 @pytest.mark.parametrize("name", ["A", "B"])
 def test_empirical(make, name, output, weighted):
-    background = (CELLS, COUNTS) if weighted else (np.repeat(CELLS, COUNTS, axis=0), None)
-    explainer = FastPDExplainer(output=output, **PARAMS[output]).fit(make(name), *background)
+    background = CELLS if weighted else np.repeat(CELLS, COUNTS, axis=0)
+    weights = COUNTS if weighted else None
+    explainer = FastPDExplainer(output=output, **PARAMS[output])
+    explainer.fit(make(name), background, sample_weight=weights)
     assert_allclose(explainer.intercept_, [7.0], rtol=1e-14)
     assert_allclose(explainer.transform(ROW), [EMPIRICAL[output]], rtol=1e-13)
 
@@ -109,11 +112,13 @@ def test_path_dependent_by_the_model_s_own_covers(name, output):
 
 @pytest.mark.parametrize("name", ["A", "B"])
 def test_definition(name):
-    explainer = VanillaPDExplainer(max_order=2).fit(toy(name), CELLS, COUNTS)
+    explainer = VanillaPDExplainer(max_order=2).fit(toy(name), CELLS, sample_weight=COUNTS)
     assert_allclose(explainer.transform(ROW), [EMPIRICAL["pd"]], rtol=1e-13)
 
 
 def test_cells_of_tree_b():
     """Another row, whose path-dependent components are no round numbers."""
-    explainer = PathDependentExplainer(output="component").fit(toy("B"), CELLS, COUNTS)
+    explainer = PathDependentExplainer(output="component").fit(
+        toy("B"), CELLS, sample_weight=COUNTS
+    )
     assert_allclose(explainer.transform([[0.0, 0.4]]), [[-7.5, 6 / 7, -75 / 14]], rtol=1e-13)

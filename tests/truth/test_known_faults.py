@@ -93,8 +93,9 @@ def test_a03_background_without_weights():
     weights = np.array([1.0, 1.0, 1.0, 5.0])
     model = both_above_half()
 
-    def explain(output, *background, **params):
-        explainer = FastPDExplainer(output=output, **params).fit(model, *background)
+    def explain(output, background, weights=None, **params):
+        explainer = FastPDExplainer(output=output, **params)
+        explainer.fit(model, background, sample_weight=weights)
         return explainer.intercept_, explainer.transform(ONES)[0]
 
     base, values = explain("pd", CORNERS, weights, max_order=2)

@@ -151,11 +151,11 @@ def test_many_features_on_a_path(n, repeated):
         np.average([8 * conjunction_shap(x > 0, b > 0) for b in X], axis=0, weights=weights)
         for x in X
     ]
-    shap = FastPDExplainer(output="shap").fit(model, X, weights)
+    shap = FastPDExplainer(output="shap").fit(model, X, sample_weight=weights)
     assert_allclose(shap.transform(X), truth, rtol=0, atol=1e-12)
     satisfied = (X > 0).all(axis=1)
     assert_allclose(shap.intercept_, [8 * np.average(satisfied, weights=weights)])
-    one = FastPDExplainer(features=[0, n - 1, (0, n - 1)]).fit(model, X, weights)
+    one = FastPDExplainer(features=[0, n - 1, (0, n - 1)]).fit(model, X, sample_weight=weights)
     expected = oracles.pd_function(model.predict, X, weights, [0, n - 1], X)
     assert_allclose(one.transform(X)[:, [2]], expected, rtol=0, atol=1e-12)
 
