@@ -169,7 +169,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight=sample_weight)
         if _models.is_model(X):
-            if not self._explains(_models.unfreeze(X)):
+            if not self._explains(_models.unfreeze(X), self._fitted.engine):
                 raise ValueError(
                     "partial_fit adds rows for the model that is explained already, and got "
                     "another one; call partial_fit(background), or fit to explain another model"
@@ -180,7 +180,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         self.intercept_ = self._fitted.intercept
         return self
 
-    def _explains(self, model) -> bool:
+    def _explains(self, model, engine: Engine) -> bool:
         """Whether a model is the one that is explained, as it was at :meth:`fit`."""
         return model is self.estimator_
 
@@ -312,12 +312,16 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         values = self._fitted.evaluate(X, self._fitted.recipe, self._progress())
         return values.reshape(len(values), -1)
 
-    def explain(self, X) -> Explanation:
+    def explain(self, X, *, out=None) -> Explanation:
         """Explain rows, with all that belongs to the explanation.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        out : ndarray of shape (n_rows, n_terms) or (n_rows, n_terms, n_outputs), default=None
+            Where to write the values, block by block: an array of float64, or of float32 for
+            half of the memory; it may be memory-mapped. The values of the explanation are then
+            this array.
 
         Returns
         -------
@@ -326,13 +330,14 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         check_is_fitted(self)
         fitted = self._fitted
         X = self._check_X(X)
-        values = fitted.evaluate(X, fitted.recipe, self._progress())
+        values = fitted.evaluate(X, fitted.recipe, self._progress(), out)
         remainder, complete = fitted.remainder(X, values)
-        single = len(self.intercept_) == 1
+        intercept = fitted.intercept
+        single = len(intercept) == 1
         columns = [columns[0] for columns in fitted.players.columns if len(columns) == 1]
         return Explanation(
             values=values[:, :, 0] if single else values,
-            base_values=float(self.intercept_[0]) if single else self.intercept_.copy(),
+            base_values=float(intercept[0]) if single else intercept,
             data=X,
             terms=self.terms_,
             feature_names=fitted.players.names,

@@ -123,6 +123,32 @@ def check_weights(sample_weight, n_rows: int) -> np.ndarray | None:
     return weights
 
 
+def check_out(out, shape: tuple[int, int, int]) -> np.ndarray:
+    """An array of the user's to write values to, as one of three dimensions.
+
+    Parameters
+    ----------
+    out : ndarray of shape (n_rows, n_terms, n_outputs), or (n_rows, n_terms) for one output
+    shape : tuple of int
+        What it should be.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_terms, n_outputs)
+        A view.
+    """
+    wanted = shape if shape[2] > 1 else shape[:2]
+    if not isinstance(out, np.ndarray) or out.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"out should be an array of float64 or float32, got {getattr(out, 'dtype', type(out))}"
+        )
+    if out.shape != wanted:
+        raise ValueError(f"out.shape == {out.shape}, expected {wanted}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; pass an array that can be written to")
+    return out.reshape(shape) if out.ndim == 3 else out[:, :, None]
+
+
 def check_memory(n_bytes: int, what: str, remedy: str) -> None:
     """Refuse work whose result does not fit into the memory at hand.
 

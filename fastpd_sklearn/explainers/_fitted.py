@@ -58,7 +58,9 @@ class Fitted:
         """Mean response over the background, of the outputs that are shown."""
         return self.selection.response(self.engine.intercept)
 
-    def evaluate(self, X, recipe: Recipe, progress: str = "") -> np.ndarray:
+    def evaluate(
+        self, X, recipe: Recipe, progress: str = "", out: np.ndarray | None = None
+    ) -> np.ndarray:
         """Values of a recipe; where they have to be put together, in blocks of rows.
 
         Parameters
@@ -67,6 +69,8 @@ class Fitted:
         recipe : Recipe
         progress : str, default=""
             Who reports progress; nobody if empty.
+        out : ndarray, default=None
+            Where to write the values, see :meth:`BaseExplainer.explain`.
 
         Returns
         -------
@@ -79,15 +83,19 @@ class Fitted:
         """
         n_rows, n_outputs = X.shape[0], len(self.selection.outputs)
         n_terms = len(recipe.asked if recipe.parts is None else recipe.parts)
-        _checks.check_memory(
-            8 * n_rows * n_terms * n_outputs,
-            f"an explanation of {n_rows} rows by {n_terms} terms of {n_outputs} outputs",
-            "pass fewer rows of X at a time, or fewer terms by `features` or `max_order`",
-        )
-        if recipe.parts is None and not progress:
-            return self._combined(X, recipe)
-        # A term's values for all rows lie together: that is how engines make them.
-        out = np.empty((n_terms, n_outputs, n_rows)).transpose(2, 0, 1)
+        if out is None:
+            _checks.check_memory(
+                8 * n_rows * n_terms * n_outputs,
+                f"an explanation of {n_rows} rows by {n_terms} terms of {n_outputs} outputs",
+                "pass fewer rows of X at a time, fewer terms by `features` or `max_order`, or an "
+                "`out` array to explain()",
+            )
+            if recipe.parts is None and n_outputs == self.engine.n_outputs and not progress:
+                return self._combined(X, recipe)
+            # A term's values for all rows lie together: that is how engines make them.
+            out = np.empty((n_terms, n_outputs, n_rows)).transpose(2, 0, 1)
+        else:
+            out = _checks.check_out(out, (n_rows, n_terms, n_outputs))
         row_bytes = 8 * max(1, len(recipe.asked) * self.engine.n_outputs)
         block = max(1, BLOCK_BYTES // row_bytes)
         X = X.tocsr() if sparse.issparse(X) else X
@@ -124,7 +132,8 @@ class Fitted:
         remainder = response - self.intercept
         for t, term in enumerate(self.terms):
             remainder = remainder - _outputs.share(self.output, term) * values[:, t]
-        zero = ZERO * max(np.abs(self.intercept).max(), np.abs(response).max())
+        rounding = values.shape[1] * float(np.finfo(values.dtype).eps)
+        zero = max(ZERO, rounding) * max(np.abs(self.intercept).max(), np.abs(response).max())
         if np.any(np.abs(remainder) > zero):
             return remainder, False
         return remainder, self._is_complete(X, zero)

@@ -71,10 +71,10 @@ class TreeExplainer(BaseExplainer):
             )
         return engine, reading.head
 
-    def _explains(self, model) -> bool:
+    def _explains(self, model, engine: TreeEngine) -> bool:
         if find_reader(model) is None:
             return False
-        return self._fitted.engine.forest_digest == self._open_model(model).reading.forest.digest()
+        return engine.forest_digest == self._open_model(model).reading.forest.digest()
 
 
 def supported_models() -> str:

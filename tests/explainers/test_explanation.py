@@ -165,3 +165,35 @@ def test_groups_to_shap(explainer_class, model, X):
     ours = explainer.explain(X).to_shap()
     assert ours.feature_names == ["g", "x2", "x3"]
     assert ours.data is None
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("output", ["shap", "shap_interaction", "pd"])
+def test_out(explainer_class, model, X, dtype, output, tmp_path):
+    explainer = explainer_class(output=output).fit(model, X)
+    expected = explainer.transform(X)
+    out = np.memmap(tmp_path / "values", dtype, "w+", shape=expected.shape)
+    explanation = explainer.explain(X, out=out)
+    assert_allclose(out, expected, rtol=1e-6 if dtype == np.float32 else 0, atol=1e-6)
+    assert np.shares_memory(explanation.values, out)
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        (np.empty((3, 2)), ValueError, "expected"),
+        (np.empty((3, 2), int), TypeError, "float64 or float32"),
+        ("here", TypeError, "array of float64"),
+    ],
+    ids=["shape", "dtype", "type"],
+)
+def test_out_that_does_not_fit(explainer_class, model, X, out, error, message):
+    explainer = explainer_class(output="shap").fit(model, X)
+    with pytest.raises(error, match=message):
+        explainer.explain(X, out=out)
+
+
+def test_single_precision_values_are_complete(explainer_class, model, X):
+    explainer = explainer_class(output="shap").fit(model, X)
+    out = np.empty((len(X), 4), np.float32)
+    assert explainer.explain(X, out=out).complete
