@@ -189,6 +189,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         _checks.check_choice("response_method", self.response_method, RESPONSE_METHODS)
         _checks.check_max_order(self.max_order)
         _checks.check_n_jobs(self.n_jobs)
+        _checks.check_verbose(self.verbose)
         check_random_state(self.random_state)
         _outputs.resolve_order(self.output, self.max_order)
 
@@ -280,6 +281,10 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         if self.features is None:
             return None
         features = [self.features] if isinstance(self.features, str | Integral) else self.features
+        if not isinstance(features, list | tuple | np.ndarray):
+            raise TypeError(
+                f"features={features!r} should be a list of columns, names, or tuples of them"
+            )
         terms = []
         for feature in features:
             term = tuple(sorted(players.find_term(feature)))

@@ -41,6 +41,12 @@ def check_n_jobs(n_jobs) -> None:
         raise ValueError("n_jobs=0 means no thread at all; take None, or -1 for all of them")
 
 
+def check_verbose(verbose) -> None:
+    """Refuse a ``verbose`` that is not a bool or a number from 0 on."""
+    if not isinstance(verbose, Integral) or verbose < 0:
+        raise ValueError(f"verbose={verbose!r} should be 0 for silence, or a positive int")
+
+
 def check_rows(X):
     """``X`` as a matrix or a data frame.
 

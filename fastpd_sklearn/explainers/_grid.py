@@ -37,7 +37,7 @@ class Template:
         dtype = object if self.labelled[column] else np.float64
         try:
             points = np.asarray(values, dtype=dtype)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"grid: column {column} takes numbers, got {values!r}") from error
         if points.ndim != 1 or not len(points):
             raise ValueError(
