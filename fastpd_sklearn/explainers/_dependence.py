@@ -20,11 +20,13 @@ def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
     term = fitted.players.find_term(features)
     grids = _one_grid_each(term, grid, features)
     points = [_points(fitted, player, g) for player, g in zip(term, grids, strict=True)]
-    result = Bunch(grid_values=points, average=_average(fitted, term, points))
     if len(term) == 1 and len(fitted.players.columns[term[0]]) == 1:
-        curve = _curve(fitted, term[0])
-        if curve is not None:
-            result["curve"] = curve
+        average, curve = _average_and_curve(fitted, term[0], points[0])
+    else:
+        average, curve = _average(fitted, term, points), None
+    result = Bunch(grid_values=points, average=average)
+    if curve is not None:
+        result["curve"] = curve
     return result
 
 
@@ -98,15 +100,22 @@ def _breaks(fitted: Fitted, column: int) -> np.ndarray | None:
     return None if points is None else effective_breaks(points, engine.strict, engine.single)
 
 
-def _curve(fitted: Fitted, player: int) -> StepCurve | CategoryCurve | None:
+def _average_and_curve(
+    fitted: Fitted, player: int, points: np.ndarray
+) -> tuple[np.ndarray, StepCurve | CategoryCurve | None]:
+    """Partial dependence on one column at some points, and as a curve if it is one."""
     engine, column = fitted.engine, int(fitted.players.columns[player][0])
     if fitted.template.labelled[column]:
         labels = fitted.template.points[column]
-        return CategoryCurve(labels, _average(fitted, (player,), [labels]))
+        curve = CategoryCurve(labels, _average(fitted, (player,), [labels]))
+        return _average(fitted, (player,), [points]), curve
     breaks = _breaks(fitted, column)
     if breaks is None:
-        return None
-    strict, single = engine.strict, engine.single
-    levels = _average(fitted, (player,), [piece_points(breaks, strict, single)])
-    missing = _average(fitted, (player,), [np.array([np.nan])]) if engine.allow_nan else None
-    return StepCurve(breaks, levels, None if missing is None else missing[:, 0], strict, single)
+        return _average(fitted, (player,), [points]), None
+    # One evaluation for the points, a number within each piece, and the level of missing values.
+    pieces = piece_points(breaks, engine.strict, engine.single)
+    missing = [np.nan] if engine.allow_nan else []
+    whole = _average(fitted, (player,), [np.concatenate([points, pieces, missing])])
+    average, levels, rest = np.split(whole, [len(points), len(points) + len(pieces)], axis=1)
+    level = rest[:, 0].copy() if engine.allow_nan else None
+    return average.copy(), StepCurve(breaks, levels.copy(), level, engine.strict, engine.single)
