@@ -165,6 +165,39 @@ class CoreModel:
         )
         return out
 
+    def pair_grid(
+        self,
+        rows: BinnedRows,
+        coverage: Coverage,
+        pairs: list[tuple[int, int]],
+        n_threads: int,
+    ) -> np.ndarray | None:
+        """Components of pairs of players on the product of the rows with themselves.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+            Row ``a`` gives the first player's value, row ``b`` the second's.
+        coverage : Coverage
+        pairs : list of tuple of two int
+            Ascending within a pair.
+        n_threads : int
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_outputs, n_rows, n_rows), float64, or None
+            None where a player of a pair has several columns.
+        """
+        if not self._has_steps(pairs):
+            return None
+        out = np.zeros((len(pairs), self.n_outputs, rows.n_rows**2))
+        tested = [k for k, pair in enumerate(pairs) if self._is_tested(pair)]
+        wanted = [pairs[k] for k in tested]
+        matches = Matches(self.geometry, wanted)
+        columns = np.array(tested, np.int64)
+        self.steps.look_up_grid(rows, coverage, matches, wanted, columns, out, n_threads)
+        return out.reshape(len(pairs), self.n_outputs, rows.n_rows, rows.n_rows)
+
     def _has_steps(self, terms: list[tuple[int, ...]]) -> bool:
         """Whether the components of all terms are tables over codes, of tolerable size."""
         if any(len(term) > 2 for term in terms):

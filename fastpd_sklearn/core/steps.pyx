@@ -244,6 +244,32 @@ cdef void _look_up(
                 column[r] = table[k * A * B + a[r]]
 
 
+cdef int _look_up_grid(
+    const Job* job, const Codes* codes, const int32_t* players, const double* table, int64_t term,
+    double* out,
+) noexcept nogil:
+    """out[((term * n_outputs + k) * n + a) * n + b]: row a's first code with row b's second."""
+    cdef int64_t n = codes.n_rows, k, r, s
+    cdef int64_t slot_a = job.slot[players[0]], slot_b = job.slot[players[1]]
+    cdef int64_t A = job.n_codes[slot_a] + 2, B = job.n_codes[slot_b] + 2
+    cdef const double* row
+    cdef double* cell
+    cdef int32_t* a = <int32_t*> malloc((2 * n + 1) * sizeof(int32_t))
+    cdef int32_t* b = a + n
+    if a == NULL:
+        return -1
+    _codes(codes, slot_a, job.n_codes[slot_a], 0, n, a)
+    _codes(codes, slot_b, job.n_codes[slot_b], 0, n, b)
+    for k in range(job.n_outputs):
+        for r in range(n):
+            row = table + (k * A + a[r]) * B
+            cell = out + ((term * job.n_outputs + k) * n + r) * n
+            for s in range(n):
+                cell[s] = row[b[s]]
+    free(a)
+    return 0
+
+
 class Steps:
     """Tables of components of one or two players, each of one column.
 
@@ -272,7 +298,8 @@ class Steps:
         if not terms:
             return np.empty(0, np.int64)
         room = (self.n_codes + 2)[self.slot_of_player]
-        return np.array([np.prod(room[list(term)]) for term in terms], np.int64) * self.n_outputs
+        second = [room[term[1]] if len(term) == 2 else 1 for term in terms]
+        return room[[term[0] for term in terms]] * np.array(second, np.int64) * self.n_outputs
 
     def table(self, coverage, matches, terms):
         """The step function of each term.
@@ -311,8 +338,26 @@ class Steps:
         if rows.n_rows and terms:
             self._run(rows, coverage, matches, terms, columns, out, n_threads, None)
 
+    def look_up_grid(self, BinnedRows rows, coverage, matches, pairs, columns, out, int n_threads):
+        """Write the value of every pair on the product of the rows with themselves to `out`.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+            Row ``a`` gives the pair's first code, row ``b`` its second.
+        coverage : Coverage
+        matches : Matches
+        pairs : list of tuple of two int
+        columns : ndarray of shape (n_pairs,), int64
+            The place of each pair in `out`.
+        out : ndarray of shape (n_columns, n_outputs, n_rows * n_rows), float64
+        n_threads : int
+        """
+        if rows.n_rows and pairs:
+            self._run(rows, coverage, matches, pairs, columns, out, n_threads, None, True)
+
     def _run(self, BinnedRows rows, coverage, matches, terms, const int64_t[::1] columns,
-             double[:, :, ::1] out, int n_threads, tables):
+             double[:, :, ::1] out, int n_threads, tables, bint is_grid=False):
         cdef NodeTests tests = self.tests
         geometry = self.geometry
         full_array, one_array = coverage.near_full(geometry.leaf_sizes)
@@ -369,7 +414,11 @@ class Steps:
                     &job, &match[0, 0] + 3 * start[t], start[t + 1] - start[t], &two[0] + start[t],
                     slot[players[t, 0]], slot[players[t, 1]], table[t],
                 )
-            if status[t] == 0 and not keep:
+            if status[t] == 0 and is_grid:
+                status[t] = _look_up_grid(
+                    &job, &codes, &players[t, 0], table[t], columns[t], &out[0, 0, 0]
+                )
+            elif status[t] == 0 and not keep:
                 _look_up(
                     &job, &codes, &players[t, 0], sizes[t], table[t], columns[t], &out[0, 0, 0],
                 )

@@ -12,7 +12,10 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastpd_sklearn.explainers import _checks, _models, _outputs
-from fastpd_sklearn.explainers._dependence import partial_dependence
+from fastpd_sklearn.explainers._dependence import (
+    pairwise_partial_dependence,
+    partial_dependence,
+)
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fitted import Fitted
 from fastpd_sklearn.explainers._grid import bare_template, make_template
@@ -379,6 +382,34 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         """
         check_is_fitted(self)
         return partial_dependence(self._fitted, features, grid)
+
+    def pairwise_partial_dependence(self, features=None, *, grid_resolution=20) -> Bunch:
+        """Joint partial dependence on all pairs of features at once.
+
+        Parameters
+        ----------
+        features : list of int or str, default=None
+            Columns by number or name, groups of one column by name; None for all.
+        grid_resolution : int, default=20
+            Most points of a feature: some of those that :meth:`partial_dependence` takes where
+            it is given no grid, the first and the last among them.
+
+        Returns
+        -------
+        sklearn.utils.Bunch
+            ``features``: names; ``pairs``: ndarray of shape (n_pairs, 2), positions in
+            ``features``; ``grid_values``: list of ndarray, one a feature; ``average``: ndarray
+            of shape (n_outputs, n_pairs, n_points, n_points), by the points of the pair's first
+            and second feature, NaN beyond the points of a feature that has fewer.
+
+        Raises
+        ------
+        ValueError
+            For a group of several columns, or if no background says which points to take.
+        """
+        check_is_fitted(self)
+        _checks.check_resolution(grid_resolution)
+        return pairwise_partial_dependence(self._fitted, features, grid_resolution)
 
     # ---------------------------------------------------------- conventions
 

@@ -41,6 +41,12 @@ def check_n_jobs(n_jobs) -> None:
         raise ValueError("n_jobs=0 means no thread at all; take None, or -1 for all of them")
 
 
+def check_resolution(grid_resolution) -> None:
+    """Refuse a number of grid points that is not an int from 2 on."""
+    if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
+        raise ValueError(f"grid_resolution={grid_resolution!r} should be an int of at least 2")
+
+
 def check_verbose(verbose) -> None:
     """Refuse a ``verbose`` that is not a bool or a number from 0 on."""
     if not isinstance(verbose, Integral) or verbose < 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from sklearn.utils import Bunch
 
@@ -13,6 +15,7 @@ from fastpd_sklearn.explainers._curve import (
     piece_points,
 )
 from fastpd_sklearn.explainers._fitted import Fitted
+from fastpd_sklearn.forest import _rows
 
 
 def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
@@ -28,6 +31,80 @@ def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
     if curve is not None:
         result["curve"] = curve
     return result
+
+
+def pairwise_partial_dependence(fitted: Fitted, features, grid_resolution: int) -> Bunch:
+    """See :meth:`BaseExplainer.pairwise_partial_dependence`."""
+    if features is None:
+        players = list(range(len(fitted.players)))
+    else:
+        players = list(fitted.players.find_term(tuple(features)))
+    grids = [_thinned(_points(fitted, player, None), grid_resolution) for player in players]
+    pairs = list(combinations(range(len(players)), 2))
+    size = max((len(grid) for grid in grids), default=0)
+    n_outputs = len(fitted.selection.outputs)
+    _checks.check_memory(
+        16 * len(pairs) * n_outputs * size * size,
+        f"{len(pairs)} pairs on grids of {size} x {size} points",
+        "name fewer columns by `features`, or lower `grid_resolution`",
+    )
+    rows = fitted.template.rows(
+        {
+            int(fitted.players.columns[player][0]): grid[np.minimum(np.arange(size), len(grid) - 1)]
+            for player, grid in zip(players, grids, strict=True)
+        }
+    )
+    average = np.empty((n_outputs, len(pairs), size, size))
+    singles = fitted.selection.values(
+        fitted.engine.index_values(rows, "component", [(player,) for player in players])
+    )
+    first, second = np.array(pairs, dtype=np.intp).reshape(len(pairs), 2).T
+    average[:] = fitted.intercept[:, None, None, None]
+    average += singles[:, first].transpose(2, 1, 0)[:, :, :, None]
+    average += singles[:, second].transpose(2, 1, 0)[:, :, None, :]
+    _add_pairs(fitted, rows, [players[i] for i in first], [players[j] for j in second], average)
+    for i in [i for i, grid in enumerate(grids) if len(grid) < size]:
+        average[:, first == i, len(grids[i]) :] = np.nan
+        average[:, second == i, :, len(grids[i]) :] = np.nan
+    names = tuple(fitted.players.names[player] for player in players)
+    return Bunch(features=names, pairs=np.array(pairs), grid_values=grids, average=average)
+
+
+def _add_pairs(fitted: Fitted, rows, first: list[int], second: list[int], average) -> None:
+    """Add the components of the pairs that have one to their grids."""
+    common = set(fitted.engine.common_terms(2))
+    terms = [tuple(sorted(pair)) for pair in zip(first, second, strict=True)]
+    places = [k for k, term in enumerate(terms) if term in common]
+    if not places:
+        return
+    values = fitted.engine.pair_grid(rows, [terms[k] for k in places])
+    if values is None:
+        values = _pair_by_pair(fitted, rows, [terms[k] for k in places])
+    shown = fitted.selection.values(values.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    for k, value in zip(places, shown, strict=True):
+        is_swapped = first[k] > second[k]
+        average[:, k] += value.transpose(0, 2, 1) if is_swapped else value
+
+
+def _pair_by_pair(fitted: Fitted, rows, pairs: list[tuple[int, ...]]) -> np.ndarray:
+    """What ``Engine.pair_grid`` gives, for engines that have no better way."""
+    size = rows.shape[0]
+    one, other = (index.ravel() for index in np.indices((size, size)))
+    out = np.empty((len(pairs), fitted.engine.n_outputs, size, size))
+    for k, pair in enumerate(pairs):
+        grid = _rows.with_columns(
+            _rows.take(rows, one), _rows.take(rows, other), fitted.players.columns[pair[1]]
+        )
+        values = fitted.engine.index_values(grid, "component", [pair])
+        out[k] = values[:, 0].T.reshape(-1, size, size)
+    return out
+
+
+def _thinned(points: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of some points, the first and the last among them."""
+    if len(points) <= most:
+        return points
+    return points[np.linspace(0, len(points) - 1, most).round().astype(np.intp)]
 
 
 def _one_grid_each(term, grid, features) -> list:

@@ -165,6 +165,16 @@ class TreeEngine(ABC):
         n_threads = self.threads_for(rows.n_rows)
         return self.core.attribute(rows, self.coverage, index, terms, n_threads).transpose(2, 0, 1)
 
+    def pair_grid(self, X, pairs: list[Term]) -> np.ndarray | None:
+        """Components of pairs on the product of the rows with themselves.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_outputs, n_rows, n_rows), or None
+            None where they have to be evaluated pair by pair.
+        """
+        return self.core.pair_grid(self.bin(X), self.coverage, pairs, self.n_threads)
+
     def split_points(self, column: int) -> np.ndarray | None:
         """Thresholds of a column as the trees compare with them; None for a column of labels."""
         bins = self.core.bins

@@ -75,6 +75,21 @@ class Engine(Protocol):
         ndarray of shape (n_rows, n_terms, n_outputs), float64
         """
 
+    def pair_grid(self, X, pairs: list[Term]) -> np.ndarray | None:
+        """Components of many pairs at once, each on a grid.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            Row ``a`` gives the value of a pair's first player, row ``b`` that of its second.
+        pairs : list of tuple of two int
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_outputs, n_rows, n_rows), float64, or None
+            None if the engine knows no better way than pair by pair.
+        """
+
     def predict(self, X) -> np.ndarray:
         """The response that the game is about, of shape (n_rows, n_outputs), float64."""
 

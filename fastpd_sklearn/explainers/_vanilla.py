@@ -86,6 +86,10 @@ class PredictionEngine:
         """The response, of shape (n_rows, n_outputs)."""
         return self._predict(X)
 
+    def pair_grid(self, X, pairs: list[Term]) -> None:
+        """None: there is no better way than pair by pair."""
+        return None
+
     def split_points(self, column: int) -> None:
         """None: where a model jumps is unknown."""
         return None

@@ -174,3 +174,43 @@ def test_a_point_in_every_piece():
     assert len(piece_points(np.array([1.0, 2.0]), True, True)) == 3
     top = np.finfo(np.float64).max
     assert np.isfinite(piece_points(np.array([0.0, top]), False, False)).all()
+
+
+@pytest.mark.parametrize("features", [None, ["x3", 0, 2]])
+def test_all_pairs_at_once(explainer_class, classifier, X, features):
+    explainer = explainer_class().fit(classifier, X)
+    result = explainer.pairwise_partial_dependence(features, grid_resolution=4)
+    n_features = len(result.features)
+    assert result.pairs.shape == (n_features * (n_features - 1) // 2, 2)
+    for k, pair in enumerate(result.pairs):
+        names = tuple(result.features[i] for i in pair)
+        grids = [result.grid_values[i] for i in pair]
+        one = explainer.partial_dependence(names, grid=grids)
+        a, b = (len(grid) for grid in grids)
+        assert_allclose(result.average[:, k, :a, :b], one.average, atol=1e-12)
+        assert np.isnan(result.average[:, k, a:]).all()
+        assert np.isnan(result.average[:, k, :, b:]).all()
+
+
+def test_all_pairs_of_features_with_few_values(model, X):
+    X = X.copy()
+    X[:, 1] = X[:, 1] > 1
+    explainer = FastPDExplainer().fit(model, X)
+    result = explainer.pairwise_partial_dependence([0, 1])
+    assert_allclose(
+        result.average[:, 0, :, :2], explainer.partial_dependence((0, 1)).average, atol=1e-12
+    )
+    assert result.average.shape[3] > 2
+    assert np.isnan(result.average[:, 0, :, 2:]).all()
+
+
+@pytest.mark.parametrize("resolution", [1, 2.5, "many"])
+def test_pairs_of_an_odd_resolution(model, X, resolution):
+    with pytest.raises(ValueError, match=r"grid_resolution=.* should be an int"):
+        FastPDExplainer().fit(model, X).pairwise_partial_dependence(grid_resolution=resolution)
+
+
+def test_pairs_of_a_group(model, X):
+    explainer = FastPDExplainer(groups={"both": [0, 1]}).fit(model, X)
+    with pytest.raises(ValueError, match="'both' is a group of 2 columns"):
+        explainer.pairwise_partial_dependence()

@@ -62,6 +62,9 @@ class StumpEngine:
     def predict(self, X):
         return self._steps(X).sum(axis=1)[:, None]
 
+    def pair_grid(self, X, pairs):
+        return None
+
     def split_points(self, column):
         return self.table[0][[column]]
 
