@@ -1,7 +1,6 @@
 """Attributions of explained rows: a table a unit, looked up by each row's pattern.
 
-The work is cut into *batches* of trees, so that their tables fit into bounded memory, and *spans*
-of rows. For each of them
+The work is cut into *batches* of trees, so that their tables stay in a cache, and *spans* of rows. For each of them
 
 1. the tables are made, trees shared among the threads: over all patterns for a dense unit that
    has several times as many rows to explain as patterns; for any other unit over the patterns
@@ -32,7 +31,8 @@ cdef enum:
     MOST_LISTED = 65536    # rows of a span whose patterns are listed: their places have 16 bits
 
 WHOLE_ROWS = 4             # rows a pattern from which on a table is over all patterns
-TABLE_BYTES = 1 << 27      # of all tables of a batch, at most (a single tree may need more)
+BATCH_BYTES = 1 << 20      # a thread, of the tables of a batch (a tree may need more): they stay cached
+TABLE_BYTES = 1 << 27      # of one tree's tables, at most, where fewer rows at a time can see to it
 INDEX_BYTES = 1 << 26      # of the kept places
 
 
@@ -93,7 +93,9 @@ def attribute(
     if n_rows == 0 or out.shape[0] == 0 or units.n_units == 0 or len(plan.unit_term) == 0:
         return
     cdef UnitArrays arrays = UnitArrays(geometry, units)
-    whole, span, batches = _layout(geometry, units, plan, n_rows, leaf_value.shape[1])
+    whole, span, batches = _layout(
+        units, plan, n_rows, leaf_value.shape[1], n_threads
+    )
     keep = _Keep()
     cdef Job job
     job.codes, job.tests, job.units = rows.view(), tests.view(), &arrays.view
@@ -133,8 +135,11 @@ cdef class _Keep:
         return array.ctypes.data
 
 
-def _layout(geometry, units, plan, int64_t n_rows, int64_t n_values):
-    """Which tables are over all patterns, the rows of a span and the first tree of each batch."""
+def _layout(units, plan, int64_t n_rows, int64_t n_values, int n_threads):
+    """Which tables are over all patterns, the rows of a span, and the batches of trees.
+
+    The number of threads decides on the batches alone, which no value depends on.
+    """
     n_slots = np.diff(plan.unit_term_start)
     most = np.left_shift(1, np.minimum(units.n_bits, 40))
     whole = units.is_dense.astype(bool) & (WHOLE_ROWS * most <= n_rows)
@@ -150,7 +155,7 @@ def _layout(geometry, units, plan, int64_t n_rows, int64_t n_values):
     per_tree = np.diff(so_far[units.tree_unit])
     batches, first, used = [], 0, 0
     for tree, size in enumerate(per_tree.tolist()):
-        if used and used + size > TABLE_BYTES:
+        if used and used + size > BATCH_BYTES * n_threads:
             batches.append((first, tree))
             first, used = tree, 0
         used += size

@@ -102,6 +102,7 @@ def test_batches_and_spans_make_no_difference(kind, monkeypatch):
     args = (core, X, coverage, "shap", TERMS["pairs"])
     whole = by_masks(*args)
     monkeypatch.setattr(evaluation, "TABLE_BYTES", 1 << 10)
+    monkeypatch.setattr(evaluation, "BATCH_BYTES", 1 << 8)
     monkeypatch.setattr(evaluation, "INDEX_BYTES", 1 << 10)
     assert_allclose(by_masks(*args), whole, rtol=0, atol=1e-13)
 
