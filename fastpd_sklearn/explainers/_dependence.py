@@ -171,6 +171,20 @@ def _average(fitted: Fitted, term: tuple[int, ...], points: list[np.ndarray]) ->
     return np.ascontiguousarray(average.T).reshape(-1, *shape)
 
 
+def _curve_of_codes(fitted: Fitted, player: int) -> CategoryCurve | None:
+    """The curve of a column of category codes: those that the model or the background knows."""
+    column = int(fitted.players.columns[player][0])
+    codes = fitted.engine.listed_categories(column)
+    if codes is None:
+        return None
+    if fitted.template.points is not None:
+        codes = np.union1d(codes, fitted.template.points[column])
+    codes = codes[~np.isnan(codes)]
+    if fitted.engine.allow_nan:
+        codes = np.append(codes, np.nan)
+    return CategoryCurve(codes, _average(fitted, (player,), [codes]))
+
+
 def _breaks(fitted: Fitted, column: int) -> np.ndarray | None:
     engine = fitted.engine
     points = engine.split_points(int(column))
@@ -188,7 +202,7 @@ def _average_and_curve(
         return _average(fitted, (player,), [points]), curve
     breaks = _breaks(fitted, column)
     if breaks is None:
-        return _average(fitted, (player,), [points]), None
+        return _average(fitted, (player,), [points]), _curve_of_codes(fitted, player)
     # One evaluation for the points, a number within each piece, and the level of missing values.
     pieces = piece_points(breaks, engine.strict, engine.single)
     missing = [np.nan] if engine.allow_nan else []

@@ -183,6 +183,14 @@ class TreeEngine(ABC):
             return np.empty(0)
         return None if bins.categorical[slot] else bins.slot_edges(slot)
 
+    def listed_categories(self, column: int) -> np.ndarray | None:
+        """Category codes of a column that some node lists; None if it is not categorical."""
+        bins = self.core.bins
+        slot = np.searchsorted(bins.columns, column)
+        if slot == len(bins.columns) or bins.columns[slot] != column:
+            return None
+        return bins.slot_edges(slot).copy() if bins.categorical[slot] else None
+
     @abstractmethod
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""

@@ -93,6 +93,18 @@ class Engine(Protocol):
     def predict(self, X) -> np.ndarray:
         """The response that the game is about, of shape (n_rows, n_outputs), float64."""
 
+    def listed_categories(self, column: int) -> np.ndarray | None:
+        """Category codes that the model tells apart, ascending; None if a column has none.
+
+        Parameters
+        ----------
+        column : int
+
+        Returns
+        -------
+        ndarray of shape (n_codes,), float64, or None
+        """
+
     def split_points(self, column: int) -> np.ndarray | None:
         """Thresholds at which the response may jump, ascending.
 

@@ -90,6 +90,10 @@ class PredictionEngine:
         """None: there is no better way than pair by pair."""
         return None
 
+    def listed_categories(self, column: int) -> None:
+        """None: what a model does with its columns is unknown."""
+        return None
+
     def split_points(self, column: int) -> None:
         """None: where a model jumps is unknown."""
         return None

@@ -214,3 +214,18 @@ def test_pairs_of_a_group(model, X):
     explainer = FastPDExplainer(groups={"both": [0, 1]}).fit(model, X)
     with pytest.raises(ValueError, match="'both' is a group of 2 columns"):
         explainer.pairwise_partial_dependence()
+
+
+def test_curve_of_category_codes():
+    """A column of plain codes that the model splits on by category, with one that none lists."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 4, 400), rng.normal(size=400)]).astype(float)
+    model = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1, min_child_samples=5)
+    model.fit(X, np.array([5.0, 9.0, 5.0, 1.0])[X[:, 0].astype(int)], categorical_feature=[0])
+    result = FastPDExplainer().fit(model, X).partial_dependence(0)
+    assert_allclose(result.curve.categories, [0, 1, 2, 3, np.nan])
+    for code in (0.0, 1.0, 2.0, 3.0, np.nan):
+        changed = X.copy()
+        changed[:, 0] = code
+        assert_allclose(result.curve([code])[0], model.predict(changed).mean())

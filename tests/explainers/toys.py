@@ -65,6 +65,9 @@ class StumpEngine:
     def pair_grid(self, X, pairs):
         return None
 
+    def listed_categories(self, column):
+        return None
+
     def split_points(self, column):
         return self.table[0][[column]]
 
