@@ -21,40 +21,9 @@ from sklearn.tree import DecisionTreeRegressor
 from fastpd_sklearn.forest import find_reader
 from fastpd_sklearn.forest._made_rows import UNSEEN, made_rows
 from fastpd_sklearn.forest._parity import check_reading
+from tests.oracles import predict_many
 
 N_ROWS = 300
-
-
-def route(forest, inputs):
-    """Leaf-by-leaf routing of all rows at once, from the definition of a forest."""
-    inputs = np.asarray(inputs, dtype=np.float64)
-    out = np.tile(forest.intercept, (len(inputs), 1))
-    width = forest.value.shape[1]
-    for t, root in enumerate(forest.tree_start[:-1]):
-        stack = [(root, np.arange(len(inputs)))]
-        while stack:
-            node, rows = stack.pop()
-            if forest.left[node] < 0:
-                k = forest.tree_output[t]
-                out[rows, k : k + width] += forest.value[node]
-                continue
-            left = _goes_left(forest, node, inputs[rows, forest.feature[node]])
-            stack += [(forest.left[node], rows[left]), (forest.right[node], rows[~left])]
-    return out
-
-
-def _goes_left(forest, node, v):
-    missing = np.isnan(v) | (forest.zero_as_missing[node] & (np.abs(v) <= np.float32(1e-35)))
-    if forest.is_categorical[node]:
-        part = slice(forest.category_start[node], forest.category_start[node + 1])
-        listed = (v > -1) & np.isin(np.trunc(v), forest.category[part])
-        left = listed == forest.listed_left[node]
-    else:
-        with np.errstate(over="ignore"):
-            v = v.astype(np.float32).astype(np.float64) if forest.single else v
-        t = forest.threshold[node]
-        left = v < t if forest.strict else v <= t
-    return np.where(missing, forest.missing_left[node], left)
 
 
 def numbers(missing=True, seed=0):
@@ -138,7 +107,7 @@ def check(model, X, reading=None, **kwargs):
     assert reader is not None
     reading = reader.read(model) if reading is None else reading
     forest = reading.forest
-    check_reading(reader, model, reading, X, lambda inputs: route(forest, inputs), **kwargs)
+    check_reading(reader, model, reading, X, lambda inputs: predict_many(forest, inputs), **kwargs)
 
 
 def corrupted(reading, **changes):
@@ -373,12 +342,12 @@ def test_rows_that_the_library_refuses_are_left_out():
     known = X[:, 0]
     for taken in (lambda X: not np.isnan(X).any(), lambda X: np.isin(X[:, 0], known).all()):
         picky = Picky(reader, taken)
-        check_reading(picky, model, reading, X, lambda inputs: route(reading.forest, inputs))
+        check_reading(picky, model, reading, X, lambda inputs: predict_many(reading.forest, inputs))
         assert picky.seen >= 200
     picky = Picky(reader, lambda X: not np.isnan(X).any())
     bad = corrupted(reading, threshold=changed(reading.forest.threshold, 0, 99.0))
     with pytest.raises(ValueError, match="misread"):
-        check_reading(picky, model, bad, X, lambda inputs: route(bad.forest, inputs))
+        check_reading(picky, model, bad, X, lambda inputs: predict_many(bad.forest, inputs))
 
 
 def test_errors_on_the_background_are_shown():
@@ -394,7 +363,7 @@ def test_same_rows_every_time_and_no_warnings():
 
     def spy(inputs):
         seen.append(inputs.copy())
-        return route(reading.forest, inputs)
+        return predict_many(reading.forest, inputs)
 
     reader = find_reader(model)
     reading = reader.read(model)
