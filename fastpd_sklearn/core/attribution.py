@@ -81,6 +81,8 @@ class Rules:
     start : ndarray of shape (max(sizes) + 2,), int64
     node, weight : ndarray of float64
         Those for size ``d`` are ``start[d]`` up to ``start[d + 1]``.
+    is_interior : bool
+        Whether all nodes lie strictly between 0 and 1.
     moment : ndarray of shape (max(sizes) + 1, max(sizes) + 1), float64
         ``moment[a, b]``: the integral of ``t^a (1 - t)^b``, exact for ``a + b < max(sizes)``.
     """
@@ -92,6 +94,7 @@ class Rules:
         self.start = np.concatenate([[0], np.cumsum([len(t) for t, _ in rules])]).astype(np.int64)
         self.node = np.concatenate([t for t, _ in rules])
         self.weight = np.concatenate([w for _, w in rules])
+        self.is_interior = bool(np.all((self.node > 0) & (self.node < 1)))
         t, w = measure(most)
         powers = np.arange(most + 1)[:, None]
         self.moment = np.ascontiguousarray((t**powers * w) @ ((1 - t) ** powers).T)

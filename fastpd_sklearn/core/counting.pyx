@@ -10,8 +10,8 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from fastpd_sklearn.core.numbering cimport (
-    Keys, TreeNumbers, UnitArrays, UnitView, keys_free, keys_init, leaf_mask, n_patterns,
-    number_block, number_of, numbers_free, numbers_init,
+    Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, dense_mask, keys_free, keys_init,
+    leaf_mask, leaf_masks_init, n_patterns, number_block, number_of, numbers_free, numbers_init,
 )
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes, NodeTests, Tests, goes_left
 
@@ -22,7 +22,7 @@ ctypedef fused tally:
     double
 
 cdef enum:
-    TABLE_PLAYERS = 12  # the largest leaf whose masks are added up in a table over all masks
+    TABLE_PLAYERS = 14  # the largest leaf whose masks are added up in a table over all masks
 
 
 cdef struct Found:
@@ -63,7 +63,10 @@ cdef int _emit(Found* found, const uint64_t* mask, int64_t n_words, tally weight
     return 0
 
 
-def count_masks(BinnedRows rows, NodeTests tests, geometry, units, sample_weight, int n_threads):
+def count_masks(
+    BinnedRows rows, NodeTests tests, geometry, units, sample_weight, int n_threads,
+    first_tree=0, last_tree=None,
+):
     """Weight of the rows by leaf and mask.
 
     Parameters
@@ -74,6 +77,8 @@ def count_masks(BinnedRows rows, NodeTests tests, geometry, units, sample_weight
     units : Units
     sample_weight : ndarray of shape (n_rows,), float64, or None
     n_threads : int
+    first_tree, last_tree : int
+        The trees whose leaves are wanted, all if not given; others have no entries.
 
     Returns
     -------
@@ -84,14 +89,21 @@ def count_masks(BinnedRows rows, NodeTests tests, geometry, units, sample_weight
     weight : ndarray of shape (n_entries,), int64 or float64
         Sum of weights; the number of rows where there are none.
     """
+    if last_tree is None:
+        last_tree = geometry.n_trees
     if sample_weight is None:
-        return _count[int64_t](rows, tests, geometry, units, np.empty(0, np.int64), n_threads)
-    return _count[double](rows, tests, geometry, units, sample_weight, n_threads)
+        sample_weight = np.empty(0, np.int64)
+        return _count[int64_t](
+            rows, tests, geometry, units, sample_weight, n_threads, first_tree, last_tree
+        )
+    return _count[double](
+        rows, tests, geometry, units, sample_weight, n_threads, first_tree, last_tree
+    )
 
 
 cdef _count(
     BinnedRows rows, NodeTests tests, geometry, units, const tally[::1] sample_weight,
-    int n_threads,
+    int n_threads, int64_t first_tree, int64_t last_tree,
 ):
     cdef UnitArrays arrays = UnitArrays(geometry, units)
     cdef Codes codes = rows.view()
@@ -104,12 +116,14 @@ cdef _count(
     if found == NULL:
         raise MemoryError(f"no memory for the coverage of {n_trees} trees")
     try:
-        for t in prange(n_trees, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        for t in prange(
+            first_tree, last_tree, nogil=True, num_threads=n_threads, schedule="dynamic"
+        ):
             _count_tree[tally](
                 &codes, &test, &arrays.view, t, tree_leaf[t], tree_leaf[t + 1], weights, &found[t],
             )
         start_array = np.zeros(n_leaves + 1, np.int64)
-        for t in range(n_trees):
+        for t in range(first_tree, last_tree):
             if found[t].failed:
                 raise MemoryError(
                     "no memory for the masks that the background has at the leaves of tree "
@@ -134,6 +148,8 @@ cdef void _collect(
 ) noexcept:
     cdef int64_t t, l, first, count, n_words = mask.shape[1]
     for t in range(tree_leaf.shape[0] - 1):
+        if found[t].leaf_first == NULL:
+            continue
         for l in range(tree_leaf[t], tree_leaf[t + 1]):
             first = found[t].leaf_first[l - tree_leaf[t]]
             count = start[l + 1] - start[l]
@@ -265,14 +281,22 @@ cdef int _fold_by_table(
     cdef int64_t number, mask
     cdef tally weight
     cdef int status = 0
+    cdef LeafMasks masks
+    cdef bint is_dense = units.is_dense[unit]
     cdef tally* by_mask = <tally*> calloc(n_masks, sizeof(tally))
     cdef uint64_t* words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
     if by_mask == NULL or words == NULL:
         status = -1
     else:
+        if is_dense:
+            leaf_masks_init(&masks, units, unit, leaf)
         for number in range(_n_numbers(units, numbers, unit)):
             weight = sums[2 * number] + sums[2 * number + 1]
-            if weight != 0:
+            if weight == 0:
+                continue
+            if is_dense:
+                by_mask[dense_mask(&masks, number)] += weight
+            else:
                 leaf_mask(units, numbers, unit, leaf, number, words)
                 by_mask[words[0]] += weight
         memset(words, 0, units.n_words * sizeof(uint64_t))

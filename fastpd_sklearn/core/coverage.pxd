@@ -8,6 +8,7 @@ cdef struct Rule:
     int64_t n_nodes
     const double* node
     const double* weight
+    bint is_interior      # whether all nodes lie strictly between 0 and 1
     const double* moment  # moment[a * n_moments + b] = integral of t^a (1 - t)^b
     int64_t n_moments
 
@@ -20,7 +21,10 @@ cdef struct Terms:
 
 
 cdef class Coverage:
-    cdef int64_t n_sources(self, int64_t leaf) noexcept nogil
+    cdef int64_t effort_at(
+        self, int64_t leaf, int64_t n_players, int64_t n_masks, const Terms* terms,
+        const Rule* rule,
+    ) noexcept nogil
     cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil
     cdef int values_at(
         self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
@@ -30,4 +34,10 @@ cdef class Coverage:
 
 cdef void values_everywhere(
     int64_t n_players, const Terms* terms, const Rule* rule, double* layers, double* out,
+) noexcept nogil
+cdef void mixtures_everywhere(
+    int64_t n_players, bint pairs, const Rule* rule, double* layers, double* tables,
+) noexcept nogil
+cdef double mixture_value(
+    int64_t n_players, uint64_t term, uint64_t p, const double* tables
 ) noexcept nogil

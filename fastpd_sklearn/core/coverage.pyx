@@ -21,24 +21,10 @@ from libc.string cimport memset
 
 import numpy as np
 
-cdef extern from *:
-    """
-    #if defined(_MSC_VER)
-    #include <intrin.h>
-    #define FASTPD_POPCOUNT(x) ((int64_t)__popcnt64(x))
-    static inline int FASTPD_CTZ(uint64_t x) { unsigned long i; _BitScanForward64(&i, x); return (int)i; }
-    static inline int FASTPD_LAST(uint64_t x) { unsigned long i; _BitScanReverse64(&i, x); return (int)i; }
-    #else
-    #define FASTPD_POPCOUNT(x) ((int64_t)__builtin_popcountll(x))
-    #define FASTPD_CTZ(x) __builtin_ctzll(x)
-    #define FASTPD_LAST(x) (63 - __builtin_clzll(x))
-    #endif
-    """
-    int64_t popcount "FASTPD_POPCOUNT"(uint64_t) noexcept nogil
-    int lowest_bit "FASTPD_CTZ"(uint64_t) noexcept nogil
-    int highest_bit "FASTPD_LAST"(uint64_t) noexcept nogil
-
 cdef extern from "kernels.h" nogil:
+    int64_t popcount "popcount_64"(uint64_t)
+    int lowest_bit "lowest_bit_64"(uint64_t)
+    int highest_bit "highest_bit_64"(uint64_t)
     void apply_difference(const double*, double*, int64_t)
     void apply_mixture(const double*, double*, int64_t, double)
     void add_scaled(double*, const double*, double, int64_t)
@@ -52,10 +38,24 @@ cdef uint64_t _low_bits(int64_t n) noexcept nogil:
 
 
 cdef class Coverage:
-    """Base class. For Python a coverage has `near_full` and `without_pairs`."""
+    """Base class. For Python a coverage has `parts`, `near_full` and `without_pairs`."""
 
-    cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
-        """Number of rows q in the leaf's mixture."""
+    def parts(self, int n_threads):
+        """The trees, part by part, with the coverage of their leaves; here all at once.
+
+        Yields
+        ------
+        first_tree, last_tree : int
+            None for the last tree.
+        coverage : Coverage
+        """
+        yield 0, None, self
+
+    cdef int64_t effort_at(
+        self, int64_t leaf, int64_t n_players, int64_t n_masks, const Terms* terms,
+        const Rule* rule,
+    ) noexcept nogil:
+        """A rough count of the operations of `values_at`, vectorised ones for an eighth."""
         return 0
 
     cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil:
@@ -65,7 +65,7 @@ cdef class Coverage:
         self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
         const Terms* terms, const Rule* rule, double* out,
     ) noexcept nogil:
-        """out[i * n_masks + r]: value of term i for the explained mask r, from pairs (p, q).
+        """out[r * terms.size + i]: value of term i for the explained mask r, from pairs (p, q).
 
         0, or -1 if there is no memory.
         """
@@ -92,12 +92,14 @@ cdef class EmpiricalCoverage(Coverage):
         self.start, self.mask = start, mask
         self.share = weight / total
 
-    def near_full(self, sizes):
+    def near_full(self, sizes, n_threads=1):
         """Shares within all sides of a leaf, and within all but one.
 
         Parameters
         ----------
         sizes : ndarray of shape (n_leaves,), int64
+        n_threads : int
+            Of coverages that have to be counted first.
 
         Returns
         -------
@@ -132,7 +134,7 @@ cdef class EmpiricalCoverage(Coverage):
         self.near = (full_array, one_array)
         return self.near
 
-    def without_pairs(self, sizes, leaves, locals_):
+    def without_pairs(self, sizes, leaves, locals_, n_threads=1):
         """Shares within all sides of a leaf but two.
 
         Parameters
@@ -141,6 +143,8 @@ cdef class EmpiricalCoverage(Coverage):
         leaves : ndarray of shape (n,), int64
         locals_ : ndarray of shape (n, 2), int64
             The two local players; where both are the same the result means nothing.
+        n_threads : int
+            Of coverages that have to be counted first.
 
         Returns
         -------
@@ -176,8 +180,13 @@ cdef class EmpiricalCoverage(Coverage):
                     out[k] += self.share[e]
         return out_array
 
-    cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
-        return self.start[leaf + 1] - self.start[leaf]
+    cdef int64_t effort_at(
+        self, int64_t leaf, int64_t n_players, int64_t n_masks, const Terms* terms,
+        const Rule* rule,
+    ) noexcept nogil:
+        # About a quarter of the pairs has all that matters, and singles share one look at a pair.
+        cdef int64_t looks = terms.size // (n_players + 1) + 1
+        return 8 * n_masks * (self.start[leaf + 1] - self.start[leaf]) * looks
 
     cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil:
         cdef int64_t e
@@ -214,7 +223,7 @@ cdef class EmpiricalCoverage(Coverage):
                     e = first + 64 * s + lowest_bit(left)
                     left &= left - 1
                     _add_pair(masks + r * n_words, &self.mask[e, 0], self.share[e], terms, rule,
-                              out + r, n_masks)
+                              out + r * terms.size)
         free(holders)
         return 0
 
@@ -272,7 +281,7 @@ cdef class EmpiricalCoverage(Coverage):
                     if terms.mask[i * n_words + w]:
                         rest = terms.mask[i * n_words + w]
                         e = 64 * w + lowest_bit(rest)
-                        out[i * n_masks + r] = value[e] if p[w] & rest else violated
+                        out[r * terms.size + i] = value[e] if p[w] & rest else violated
         free(value)
         free(lacking)
         return 0
@@ -305,9 +314,9 @@ cdef void _keep_alive(
 
 cdef void _add_pair(
     const uint64_t* p, const uint64_t* q, double share, const Terms* terms, const Rule* rule,
-    double* out, int64_t stride,
+    double* out,
 ) noexcept nogil:
-    """Add what one pair of rows gives to every term: out[i * stride]."""
+    """Add what one pair of rows gives to every term: out[i]."""
     cdef int64_t n_words = terms.n_words, i, w, a = 0, b = 0, t_a, t_b
     cdef const uint64_t* t
     cdef uint64_t outside
@@ -326,7 +335,7 @@ cdef void _add_pair(
             t_a += popcount(t[w] & p[w])
             t_b += popcount(t[w] & q[w])
         value = share * rule.moment[(a - t_a) * rule.n_moments + b - t_b]
-        out[i * stride] += -value if t_b & 1 else value
+        out[i] += -value if t_b & 1 else value
 
 
 cdef class PathCoverage(Coverage):
@@ -346,7 +355,7 @@ cdef class PathCoverage(Coverage):
     def __init__(self, player_start, ratio):
         self.player_start, self.ratio = player_start, ratio
 
-    def near_full(self, sizes):
+    def near_full(self, sizes, n_threads=1):
         """Shares within all sides of a leaf, and within all but one; as `EmpiricalCoverage`."""
         full_array = np.ones(len(sizes))
         one_array = np.ones(int(sizes.sum()))
@@ -360,7 +369,7 @@ cdef class PathCoverage(Coverage):
                         one[i] *= self.ratio[j]
         return full_array, one_array
 
-    def without_pairs(self, sizes, leaves, locals_):
+    def without_pairs(self, sizes, leaves, locals_, n_threads=1):
         """Shares within all sides of a leaf but two; as `EmpiricalCoverage`."""
         out_array = np.ones(len(leaves))
         cdef const int64_t[::1] leaf = leaves
@@ -374,8 +383,11 @@ cdef class PathCoverage(Coverage):
                     out[k] *= self.ratio[i]
         return out_array
 
-    cdef int64_t n_sources(self, int64_t leaf) noexcept nogil:
-        return 1
+    cdef int64_t effort_at(
+        self, int64_t leaf, int64_t n_players, int64_t n_masks, const Terms* terms,
+        const Rule* rule,
+    ) noexcept nogil:
+        return 8 * n_masks * terms.size * rule.n_nodes * n_players
 
     cdef void shares(self, int64_t leaf, int64_t n_players, double* share) noexcept nogil:
         cdef const double* ratio
@@ -411,7 +423,7 @@ cdef class PathCoverage(Coverage):
                         elif k == 0:
                             value *= p - ratio
                     integral += product
-                out[i * n_masks + r] = value * integral
+                out[r * terms.size + i] = value * integral
         return 0
 
 
@@ -445,3 +457,56 @@ cdef void values_everywhere(
                         layers + j * size, layers + (j + 1) * size, size // 2, rule.node[k]
                     )
             add_scaled(out + i * size, layers + n_players * size, rule.weight[k], size)
+
+
+cdef void mixtures_everywhere(
+    int64_t n_players, bint pairs, const Rule* rule, double* layers, double* tables,
+) noexcept nogil:
+    """Tables over all masks from which `mixture_value` reads any term of one or two players.
+
+    With ``mix(p) = t p + (1 - t) q`` the factor of a player of the term is
+
+        p - q = (mix(p) - mix(0) / (1 - t)) / t,
+
+    so that a term is a signed sum of products of mixtures alone, over the masks in which some of
+    its players are set to zero. With n of two or fewer players set to zero and s in the term,
+    tables[((s == 2) * 2 + n) << n_players:] holds the integral of
+
+        prod_j (t p_j + (1 - t) q_j) / (t^s (1 - t)^n)  dmu(t)
+
+    for every mask p. One chain of layers a node serves all terms, which the nodes must allow by
+    lying strictly between 0 and 1. `layers` is room for ``3 << n_players`` numbers, the shares in
+    the first third; `tables` for two, or with pairs five, times ``1 << n_players``.
+    """
+    cdef int64_t size = <int64_t> 1 << n_players, k, j
+    cdef double *x
+    cdef double *y
+    cdef double t, w
+    memset(tables, 0, (5 if pairs else 2) * size * sizeof(double))
+    for k in range(rule.n_nodes):
+        t, w = rule.node[k], rule.weight[k]
+        x, y = layers, layers + size
+        for j in range(n_players):
+            apply_mixture(x, y, size // 2, t)
+            x, y = y, layers + size if y == layers + 2 * size else layers + 2 * size
+        add_scaled(tables, x, w / t, size)
+        add_scaled(tables + size, x, w / (t * (1.0 - t)), size)
+        if pairs:
+            add_scaled(tables + 2 * size, x, w / (t * t), size)
+            add_scaled(tables + 3 * size, x, w / (t * t * (1.0 - t)), size)
+            add_scaled(tables + 4 * size, x, w / (t * t * (1.0 - t) * (1.0 - t)), size)
+
+
+cdef double mixture_value(
+    int64_t n_players, uint64_t term, uint64_t p, const double* tables
+) noexcept nogil:
+    """The value of a term of one or two players for a mask, from `mixtures_everywhere`."""
+    cdef int64_t size = <int64_t> 1 << n_players
+    cdef uint64_t low = term & (~term + 1), high = term ^ low
+    if high == 0:
+        return tables[p] - tables[size + (p & ~low)]
+    tables += 2 * size
+    return (
+        (tables[p] - tables[size + (p & ~low)])
+        - (tables[size + (p & ~high)] - tables[2 * size + (p & ~term)])
+    )

@@ -11,7 +11,7 @@ from libc.stdlib cimport free, realloc
 import numpy as np
 
 cdef enum:
-    DENSE_BITS = 12  # the longest pattern for which a table over all patterns is ever made
+    DENSE_BITS = 16  # the longest pattern that is a number by itself, of 16 bits
     CHUNK_NODES = 7  # three full levels: 7 node bits and few others keep a table in the first-level cache
 
 

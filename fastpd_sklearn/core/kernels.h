@@ -16,6 +16,17 @@
 #define CLONES
 #endif
 
+#if defined(_MSC_VER)
+#include <intrin.h>
+static __inline int64_t popcount_64(uint64_t x) { return (int64_t)__popcnt64(x); }
+static __inline int lowest_bit_64(uint64_t x) { unsigned long i; _BitScanForward64(&i, x); return (int)i; }
+static __inline int highest_bit_64(uint64_t x) { unsigned long i; _BitScanReverse64(&i, x); return (int)i; }
+#else
+static inline int64_t popcount_64(uint64_t x) { return __builtin_popcountll(x); }
+static inline int lowest_bit_64(uint64_t x) { return __builtin_ctzll(x); }
+static inline int highest_bit_64(uint64_t x) { return 63 - __builtin_clzll(x); }
+#endif
+
 /* rank[r] = number of edges below x[r] (or not above it, where STRICT). */
 #define DEFINE_RANK(NAME, TYPE, BELOW)                                                     \
     CLONES static void NAME##_scan(const TYPE *x, int64_t m, const TYPE *edge,             \
@@ -162,6 +173,28 @@ static inline void gather_add(double *out, const double *table, const uint16_t *
 #endif
     for (; r < m; r++)
         out[r] += table[index[r]];
+}
+
+/* out[r] += table[index[r] * width] */
+static inline void gather_strided(double *out, const double *table, int64_t width,
+                                  const uint16_t *index, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        out[r] += table[index[r] * width];
+}
+
+/* out[k][r] += table[index[r] * width + k] for four columns: a look-up reads neighbours. */
+static inline void gather_rows(double *const *out, const double *table, int64_t width,
+                               const uint16_t *index, int64_t m)
+{
+    double *const a = out[0], *const b = out[1], *const c = out[2], *const d = out[3];
+    for (int64_t r = 0; r < m; r++) {
+        const double *entry = table + index[r] * width;
+        a[r] += entry[0];
+        b[r] += entry[1];
+        c[r] += entry[2];
+        d[r] += entry[3];
+    }
 }
 
 #endif

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from fastpd_sklearn.core import counting
@@ -164,6 +166,29 @@ class CoreModel:
             n_threads,
         )
         return out
+
+    @cached_property
+    def _single_matches(self) -> Matches:
+        return Matches(self.geometry, self.singles)
+
+    def levels(self, coverage: Coverage, player: int) -> np.ndarray | None:
+        """The component of one player by the codes of its column.
+
+        Parameters
+        ----------
+        coverage : Coverage
+        player : int
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_codes + 1), or None
+            The last one is for missing. None for a player of several columns.
+        """
+        if self.slot_of_player[player] == UNTESTED:
+            return np.zeros((self.n_outputs, 2))
+        if self.slot_of_player[player] == SEVERAL:
+            return None
+        return self.steps.table(coverage, self._single_matches.of(player), [(player,)])[0]
 
     def pair_grid(
         self,

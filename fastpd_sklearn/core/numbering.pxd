@@ -66,7 +66,27 @@ cdef struct TreeNumbers:
     int32_t* number          # the number at a deep unit; NULL if the tree has none
 
 
-cdef int64_t block_rows(int64_t n_nodes) noexcept nogil
+cdef enum:
+    CHUNK_PATTERNS = 128  # node bits of the largest chunk
+    SHORT_BITS = 11       # of a pattern: a table over all patterns stays in the first-level cache
+
+
+cdef struct LeafMasks:
+    # The masks of a leaf that hangs from a dense unit: of the part above a chunk the players that
+    # the chunk's own nodes leave met, and the players met there for the first time.
+    int64_t n_nodes
+    uint64_t keep[CHUNK_PATTERNS]
+    uint64_t fresh[CHUNK_PATTERNS]
+
+
+cdef void leaf_masks_init(LeafMasks* masks, const UnitView* units, int64_t unit, int64_t leaf) noexcept nogil
+cdef inline uint64_t dense_mask(const LeafMasks* masks, uint64_t pattern) noexcept nogil:
+    """The leaf's mask that goes with a pattern of the dense unit."""
+    cdef uint64_t at_nodes = pattern & ((<uint64_t> 1 << masks.n_nodes) - 1)
+    return pattern >> masks.n_nodes & masks.keep[at_nodes] | masks.fresh[at_nodes]
+
+
+cdef int64_t block_rows(const UnitView* units, int64_t tree) noexcept nogil
 cdef void test_tree(
     const Codes* codes, const Tests* tests, const UnitView* units, int64_t tree, int64_t row,
     int64_t m, uint8_t* bits,

@@ -19,6 +19,8 @@ cdef enum:
     MOST_ROWS = 2048
     LEAST_ROWS = 64
     BITS_BYTES = 1 << 18  # node bits of a block: they stay in the second-level cache
+    WIDE_ROWS = 16384      # where tables over patterns are long: a block of rows shares their lines
+    WIDE_BYTES = 1 << 26  # node bits of such a block, at most
 
 
 cdef class UnitArrays:
@@ -51,9 +53,15 @@ cdef const void* _address(array) except? NULL:
     return <const void*> <size_t> array.ctypes.data
 
 
-cdef int64_t block_rows(int64_t n_nodes) noexcept nogil:
-    """How many rows of a tree with so many nodes to take at a time."""
-    return max(<int64_t> LEAST_ROWS, min(<int64_t> MOST_ROWS, BITS_BYTES // max(n_nodes, 1) // 64 * 64))
+cdef int64_t block_rows(const UnitView* units, int64_t tree) noexcept nogil:
+    """How many rows of a tree to take at a time."""
+    cdef int64_t n_nodes = units.tree_start[tree + 1] - units.tree_start[tree], unit
+    cdef int64_t rows = min(<int64_t> MOST_ROWS, BITS_BYTES // n_nodes)
+    for unit in range(units.tree_unit[tree], units.tree_unit[tree + 1]):
+        if _n_nodes(units, unit) + units.n_above[unit] > SHORT_BITS:
+            rows = max(rows, min(<int64_t> WIDE_ROWS, WIDE_BYTES // n_nodes))
+            break
+    return max(<int64_t> LEAST_ROWS, rows // 64 * 64)
 
 
 cdef void test_tree(
@@ -160,13 +168,28 @@ cdef void leaf_mask(
     _extend(units, unit, node_bits, leaf, units.path_start[leaf + 1] - units.path_start[leaf], mask)
 
 
+cdef void leaf_masks_init(
+    LeafMasks* masks, const UnitView* units, int64_t unit, int64_t leaf
+) noexcept nogil:
+    """Find the masks of a leaf by what the unit's nodes say, all players above being met."""
+    cdef int64_t n_nodes = _n_nodes(units, unit), at_nodes
+    cdef int64_t depth = units.path_start[leaf + 1] - units.path_start[leaf]
+    cdef uint64_t above = (<uint64_t> 1 << units.n_above[unit]) - 1, mask
+    masks.n_nodes = n_nodes
+    for at_nodes in range(<int64_t> 1 << n_nodes):
+        mask = above
+        _extend(units, unit, at_nodes, leaf, depth, &mask)
+        masks.keep[at_nodes] = mask & above
+        masks.fresh[at_nodes] = mask & ~above
+
+
 cdef int numbers_init(TreeNumbers* numbers, const UnitView* units, int64_t tree) noexcept nogil:
     """Get ready to number the rows of a tree; -1 if there is no memory."""
     cdef int64_t n_nodes = units.tree_start[tree + 1] - units.tree_start[tree], u
     cdef bint any_deep = False
     numbers.first_unit = units.tree_unit[tree]
     numbers.n_units = units.tree_unit[tree + 1] - numbers.first_unit
-    numbers.most_rows = block_rows(n_nodes)
+    numbers.most_rows = block_rows(units, tree)
     numbers.deep = <DeepUnit*> calloc(numbers.n_units, sizeof(DeepUnit))
     numbers.bits = <uint8_t*> malloc(n_nodes * numbers.most_rows)
     numbers.met = <uint8_t*> malloc(numbers.most_rows)

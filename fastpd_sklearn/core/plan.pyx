@@ -76,9 +76,21 @@ class Matches:
         order = np.lexsort((leaf, term))
         self.start = np.searchsorted(term[order], np.arange(len(terms) + 1))
         self.leaf, self.local = leaf[order], local[order]
+        self._pack()
+
+    def _pack(self):
         self.packed = np.column_stack([self.leaf, self.local])
         if not len(self.packed):
             self.packed = np.zeros((1, 3), np.int64)
+
+    def of(self, k):
+        """The matches of the k-th term alone."""
+        part = slice(self.start[k], self.start[k + 1])
+        one = Matches.__new__(Matches)
+        one.leaf, one.local = self.leaf[part], self.local[part]
+        one.start = np.array([0, len(one.leaf)])
+        one._pack()
+        return one
 
 
 def common_terms(geometry, max_order=None):

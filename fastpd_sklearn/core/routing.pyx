@@ -64,6 +64,16 @@ cdef class BinnedRows:
         self.data, self.offset, self.width, self.n_rows = data, offset, width, n_rows
         self._data, self._offset, self._width = data, offset, width
 
+    def columns(self):
+        """The codes of each slot, views of `data`."""
+        return [
+            self.data[start:start + self.n_rows * width].view(f"u{width}")
+            for start, width in zip(self.offset.tolist(), self.width.tolist())
+        ]
+
+    def __reduce__(self):
+        return BinnedRows, (self.data, self.offset, self.width, self.n_rows)
+
     cdef Codes view(self) noexcept:
         cdef Codes codes
         codes.data = &self._data[0] if self._data.shape[0] else NULL

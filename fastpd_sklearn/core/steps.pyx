@@ -360,10 +360,12 @@ class Steps:
              double[:, :, ::1] out, int n_threads, tables, bint is_grid=False):
         cdef NodeTests tests = self.tests
         geometry = self.geometry
-        full_array, one_array = coverage.near_full(geometry.leaf_sizes)
+        full_array, one_array = coverage.near_full(geometry.leaf_sizes, n_threads)
         two_array = np.empty(len(matches.leaf))
         if any(len(term) == 2 for term in terms):
-            two_array = coverage.without_pairs(geometry.leaf_sizes, matches.leaf, matches.local)
+            two_array = coverage.without_pairs(
+                geometry.leaf_sizes, matches.leaf, matches.local, n_threads
+            )
         cdef const double[::1] full = full_array, one = one_array, two = two_array
         cdef const int64_t[::1] n_codes = self.n_codes
         cdef const int32_t[::1] slot = self.slot_of_player

@@ -203,10 +203,26 @@ def _average_and_curve(
     breaks = _breaks(fitted, column)
     if breaks is None:
         return _average(fitted, (player,), [points]), _curve_of_codes(fitted, player)
-    # One evaluation for the points, a number within each piece, and the level of missing values.
-    pieces = piece_points(breaks, engine.strict, engine.single)
-    missing = [np.nan] if engine.allow_nan else []
-    whole = _average(fitted, (player,), [np.concatenate([points, pieces, missing])])
-    average, levels, rest = np.split(whole, [len(points), len(points) + len(pieces)], axis=1)
-    level = rest[:, 0].copy() if engine.allow_nan else None
-    return average.copy(), StepCurve(breaks, levels.copy(), level, engine.strict, engine.single)
+    levels, missing = _levels(fitted, player, breaks)
+    curve = StepCurve(breaks, levels, missing, engine.strict, engine.single)
+    # What the model's library refuses, the engine does.
+    average = curve(points) if np.isfinite(points).all() else _average(fitted, (player,), [points])
+    return average, curve
+
+
+def _levels(
+    fitted: Fitted, player: int, breaks: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Partial dependence on one column within each piece, and at missing values."""
+    engine = fitted.engine
+    levels = engine.levels(player)
+    if levels is None:
+        pieces = piece_points(breaks, engine.strict, engine.single)
+        missing = [np.nan] if engine.allow_nan else []
+        levels = _average(fitted, (player,), [np.concatenate([pieces, missing])])
+    else:
+        levels = fitted.selection.values(levels.T[:, None]).transpose(1, 2, 0)[0]
+        levels = levels + fitted.intercept[:, None]
+    n_pieces = len(breaks) + 1
+    missing = levels[:, n_pieces].copy() if engine.allow_nan else None
+    return levels[:, :n_pieces].copy(), missing

@@ -64,8 +64,12 @@ class TreeEngine(ABC):
         """Make from the state what is made from it, and is in no pickle."""
         self.coverage = self._make_coverage()
         if self.coverage is not None:
-            share, _ = self.coverage.near_full(self.core.geometry.leaf_sizes)
-            self.intercept = self.core.mean(share)
+            self.intercept = self._mean()
+
+    def _mean(self) -> np.ndarray:
+        """Mean raw prediction over what covers the leaves, shape (n_outputs,)."""
+        share, _ = self.coverage.near_full(self.core.geometry.leaf_sizes)
+        return self.core.mean(share)
 
     def __getstate__(self) -> dict:
         return {k: v for k, v in self.__dict__.items() if k != "coverage"}
@@ -174,6 +178,10 @@ class TreeEngine(ABC):
             None where they have to be evaluated pair by pair.
         """
         return self.core.pair_grid(self.bin(X), self.coverage, pairs, self.n_threads)
+
+    def levels(self, player: int) -> np.ndarray | None:
+        """The component of one player between the split points of its column, missing last."""
+        return self.core.levels(self.coverage, player)
 
     def split_points(self, column: int) -> np.ndarray | None:
         """Thresholds of a column as the trees compare with them; None for a column of labels."""

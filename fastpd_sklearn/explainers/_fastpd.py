@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastpd_sklearn.core import counting
-from fastpd_sklearn.core.coverage import EmpiricalCoverage
+from fastpd_sklearn.core.background import make_background
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._trees import TreeExplainer
 from fastpd_sklearn.forest import Reading
@@ -14,49 +13,25 @@ from fastpd_sklearn.forest import Reading
 class EmpiricalEngine(TreeEngine):
     """Covers a leaf by the background rows: which of its sides they satisfy.
 
-    Its state is the weight by leaf and occurring mask, a sum over background rows.
+    Its state is a sum over background rows: see `core.background`.
     """
 
     def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
-        self.state = None
-        self.total = 0
+        self.background = None
         super().__init__(reading, players, n_jobs)
 
-    def _make_coverage(self) -> EmpiricalCoverage | None:
-        return None if self.state is None else EmpiricalCoverage(*self.state, float(self.total))
+    def _make_coverage(self):
+        return None if self.background is None else self.background.coverage(self.core)
+
+    def _mean(self) -> np.ndarray:
+        return self.background.mean(self.core, self.coverage)
 
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
-        core = self.core
-        found = counting.count_masks(
-            self.bin(X),
-            core.bins.tests,
-            core.geometry,
-            core.units,
-            sample_weight,
-            self.threads_for(X.shape[0]),
-        )
-        self.total = self.total + (X.shape[0] if sample_weight is None else sample_weight.sum())
-        self.state = found if self.state is None else _add_states(self.state, found)
+        background = make_background(self.core) if self.background is None else self.background
+        background.add(self.core, self.bin(X), sample_weight, self.threads_for(X.shape[0]))
+        self.background = background
         self.derive()
-
-
-State = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def _add_states(one: State, other: State) -> State:
-    """The sum of two weights by leaf and mask."""
-    starts, masks, weights = zip(one, other, strict=True)
-    n_leaves = len(starts[0]) - 1
-    leaf = np.concatenate([np.repeat(np.arange(n_leaves), np.diff(start)) for start in starts])
-    mask, weight = np.concatenate(masks), np.concatenate(weights)
-    order = np.lexsort((*mask.T, leaf))
-    leaf, mask, weight = leaf[order], mask[order], weight[order]
-    new = np.ones(len(leaf), bool)
-    new[1:] = (leaf[1:] != leaf[:-1]) | np.any(mask[1:] != mask[:-1], axis=1)
-    first = np.flatnonzero(new)
-    start = np.searchsorted(leaf[first], np.arange(n_leaves + 1))
-    return start, mask[first], np.add.reduceat(weight, first) if len(first) else weight
 
 
 class FastPDExplainer(TreeExplainer):

@@ -90,6 +90,21 @@ class Engine(Protocol):
             None if the engine knows no better way than pair by pair.
         """
 
+    def levels(self, player: int) -> np.ndarray | None:
+        """The component ``m_k`` of one player between the split points of its column.
+
+        Parameters
+        ----------
+        player : int
+            One whose column has split points.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_pieces + 1), float64, or None
+            From the lowest piece to the highest, then of missing values. None where the engine
+            has to be asked row by row.
+        """
+
     def predict(self, X) -> np.ndarray:
         """The response that the game is about, of shape (n_rows, n_outputs), float64."""
 

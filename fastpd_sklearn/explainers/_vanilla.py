@@ -94,6 +94,10 @@ class PredictionEngine:
         """None: what a model does with its columns is unknown."""
         return None
 
+    def levels(self, player: int) -> None:
+        """None: components are found row by row."""
+        return None
+
     def split_points(self, column: int) -> None:
         """None: where a model jumps is unknown."""
         return None

@@ -107,6 +107,21 @@ def test_batches_and_spans_make_no_difference(kind, monkeypatch):
     assert_allclose(by_masks(*args), whole, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("index", INDICES)
+def test_wide_tables(index):
+    """Tables of more patterns than a column in the first-level cache has, whole and listed."""
+    _, core, X = make(n_nodes=300, n_trees=1, n_rows=3000, n_outputs=2)
+    assert core.units.n_bits.max() == 12
+    coverage = coverage_of("empirical", core, X[:200])
+    many = np.tile(X, (6, 1))
+    whole = by_masks(core, many, coverage, index, TERMS["pairs"])
+    listed = by_masks(core, X, coverage, index, TERMS["pairs"])
+    one = by_masks(core, X[:100], coverage, index, TERMS["pairs"], chunk_nodes=1)
+    assert_allclose(listed, whole[:, :, : len(X)], rtol=0, atol=1e-12)
+    assert_allclose(one, whole[:, :, :100], rtol=0, atol=1e-12)
+    assert_array_equal(whole[:, :, : len(X)], whole[:, :, -len(X) :])
+
+
 @pytest.mark.parametrize("n", [12, 13, 63, 64, 65, 130])
 def test_games_of_long_paths(n):
     """Both kinds of coverage of one long path, in fractions."""

@@ -68,6 +68,9 @@ class StumpEngine:
     def listed_categories(self, column):
         return None
 
+    def levels(self, player):
+        return None
+
     def split_points(self, column):
         return self.table[0][[column]]
 

@@ -1,0 +1,221 @@
+"""What is kept of a background: how often each mask occurs at each leaf, or the rows as codes.
+
+Counts are small and explain at once where trees are shallow. Deep trees have so many masks that
+their counts outgrow the rows themselves; then the rows are kept, one small integer a value, and
+counted for a few trees at a time whenever something is explained. Both are sums over rows.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from fastpd_sklearn.core import counting
+from fastpd_sklearn.core.coverage import EmpiricalCoverage
+from fastpd_sklearn.core.routing import BinnedRows
+
+MOST_COUNTS = 2**23
+"""Masks that a forest's leaves can have, beyond which rows are kept instead of counts."""
+
+GROUP_COUNTS = 2**22
+"""Masks of the trees that kept rows are counted for at a time, roughly."""
+
+MANY_MASKS = 2**14
+"""What is reckoned for a leaf that can have more masks: few of them ever occur."""
+
+
+def make_background(core) -> MaskCounts | KeptRows:
+    """An empty background of the kind that suits a forest.
+
+    Parameters
+    ----------
+    core : CoreModel
+
+    Returns
+    -------
+    MaskCounts or KeptRows
+    """
+    return MaskCounts() if _n_masks(core.geometry).sum() <= MOST_COUNTS else KeptRows()
+
+
+def _n_masks(geometry) -> np.ndarray:
+    """About how many masks each tree's leaves can have, shape (n_trees,)."""
+    masks = np.minimum(2.0**geometry.leaf_sizes, MANY_MASKS)
+    so_far = np.concatenate([[0.0], np.cumsum(masks)])
+    return np.diff(so_far[geometry.tree_leaf])
+
+
+class MaskCounts:
+    """The weight of the background by leaf and occurring mask.
+
+    Attributes
+    ----------
+    start, mask, weight : ndarray
+        As `counting.count_masks` returns them; None before there are rows.
+    total : int or float
+    """
+
+    def __init__(self) -> None:
+        self.start = self.mask = self.weight = None
+        self.total = 0
+
+    def add(self, core, rows: BinnedRows, sample_weight, n_threads: int) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        core : CoreModel
+        rows : BinnedRows
+        sample_weight : ndarray of shape (n_rows,), float64, or None
+        n_threads : int
+        """
+        found = counting.count_masks(
+            rows, core.bins.tests, core.geometry, core.units, sample_weight, n_threads
+        )
+        if self.start is not None:
+            found = _add_counts((self.start, self.mask, self.weight), found)
+        self.start, self.mask, self.weight = found
+        self.total += rows.n_rows if sample_weight is None else sample_weight.sum()
+
+    def coverage(self, core) -> EmpiricalCoverage:
+        """The coverage that the counts say."""
+        return EmpiricalCoverage(self.start, self.mask, self.weight, float(self.total))
+
+    def mean(self, core, coverage: EmpiricalCoverage) -> np.ndarray:
+        """Mean raw prediction over the background, shape (n_outputs,)."""
+        share, _ = coverage.near_full(core.geometry.leaf_sizes)
+        return core.mean(share)
+
+
+Counts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _add_counts(one: Counts, other: Counts) -> Counts:
+    """The sum of two weights by leaf and mask."""
+    starts, masks, weights = zip(one, other, strict=True)
+    n_leaves = len(starts[0]) - 1
+    leaf = np.concatenate([np.repeat(np.arange(n_leaves), np.diff(start)) for start in starts])
+    mask, weight = np.concatenate(masks), np.concatenate(weights)
+    order = np.lexsort((*mask.T, leaf))
+    leaf, mask, weight = leaf[order], mask[order], weight[order]
+    new = np.ones(len(leaf), bool)
+    new[1:] = (leaf[1:] != leaf[:-1]) | np.any(mask[1:] != mask[:-1], axis=1)
+    first = np.flatnonzero(new)
+    start = np.searchsorted(leaf[first], np.arange(n_leaves + 1))
+    return start, mask[first], np.add.reduceat(weight, first) if len(first) else weight
+
+
+class KeptRows:
+    """The rows of the background as codes.
+
+    Attributes
+    ----------
+    rows : BinnedRows or None
+        None before there are rows.
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+        None while no row has a weight.
+    total : int or float
+    response : ndarray of shape (n_outputs,)
+        Weighted sum of the raw predictions.
+    """
+
+    def __init__(self) -> None:
+        self.rows = self.sample_weight = None
+        self.total = 0
+        self.response: np.ndarray | float = 0.0
+
+    def add(self, core, rows: BinnedRows, sample_weight, n_threads: int) -> None:
+        """Add rows, as `MaskCounts.add`."""
+        predicted = core.predict(rows, n_threads)
+        if sample_weight is not None:
+            predicted *= sample_weight[:, None]
+        joined = rows
+        if self.rows is not None:
+            joined, columns = core.bins.empty_rows(self.rows.n_rows + rows.n_rows)
+            for column, *parts in zip(columns, self.rows.columns(), rows.columns(), strict=True):
+                np.concatenate(parts, out=column)
+        if sample_weight is not None or self.sample_weight is not None:
+            sample_weight = np.concatenate(
+                [_weights(self.rows, self.sample_weight), _weights(rows, sample_weight)]
+            )
+        self.rows, self.sample_weight = joined, sample_weight
+        self.total = joined.n_rows if sample_weight is None else sample_weight.sum()
+        self.response = self.response + predicted.sum(axis=0)
+
+    def coverage(self, core) -> KeptCoverage:
+        """The coverage that the rows say."""
+        return KeptCoverage(core, self.rows, self.sample_weight, float(self.total))
+
+    def mean(self, core, coverage: KeptCoverage) -> np.ndarray:
+        """Mean raw prediction over the background, shape (n_outputs,)."""
+        return self.response / self.total
+
+
+def _weights(rows: BinnedRows | None, sample_weight) -> np.ndarray:
+    """Weights of rows, one where they have none."""
+    if sample_weight is not None:
+        return sample_weight
+    return np.ones(0 if rows is None else rows.n_rows)
+
+
+class KeptCoverage:
+    """A coverage that is counted, a few trees at a time, when it is asked for.
+
+    Parameters
+    ----------
+    core : CoreModel
+    rows : BinnedRows
+        The background.
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+    total : float
+        Weight of the background.
+    """
+
+    def __init__(self, core, rows: BinnedRows, sample_weight, total: float) -> None:
+        self.core, self.rows, self.sample_weight, self.total = core, rows, sample_weight, total
+        self._near = None
+
+    def parts(self, n_threads: int):
+        """The coverage of the trees, part by part.
+
+        Parameters
+        ----------
+        n_threads : int
+
+        Yields
+        ------
+        first_tree, last_tree : int
+        coverage : EmpiricalCoverage
+            Of the leaves of these trees.
+        """
+        core = self.core
+        group = np.cumsum(_n_masks(core.geometry)) // GROUP_COUNTS
+        group = np.minimum(group, np.arange(len(group)) // n_threads)
+        first = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
+        for start, stop in pairwise([*first, len(group)]):
+            found = counting.count_masks(
+                self.rows,
+                core.bins.tests,
+                core.geometry,
+                core.units,
+                self.sample_weight,
+                n_threads,
+                start,
+                stop,
+            )
+            yield start, stop, EmpiricalCoverage(*found, self.total)
+
+    def near_full(self, sizes: np.ndarray, n_threads: int = 1):
+        """Shares within all sides of a leaf, and within all but one; as `EmpiricalCoverage`."""
+        if self._near is None:
+            parts = [part.near_full(sizes) for _, _, part in self.parts(n_threads)]
+            self._near = tuple(np.sum(shares, axis=0) for shares in zip(*parts, strict=True))
+        return self._near
+
+    def without_pairs(self, sizes, leaves, locals_, n_threads: int = 1):
+        """Shares within all sides of a leaf but two; as `EmpiricalCoverage`."""
+        out = np.zeros(len(leaves))
+        for _, _, part in self.parts(n_threads):
+            out += part.without_pairs(sizes, leaves, locals_)
+        return out
