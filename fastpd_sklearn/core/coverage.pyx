@@ -478,7 +478,7 @@ cdef void mixtures_everywhere(
     lying strictly between 0 and 1. `layers` is room for ``3 << n_players`` numbers, the shares in
     the first third; `tables` for two, or with pairs five, times ``1 << n_players``.
     """
-    cdef int64_t size = <int64_t> 1 << n_players, k, j
+    cdef int64_t size = <int64_t> 1 << n_players, k, _
     cdef double *x
     cdef double *y
     cdef double t, w
@@ -486,7 +486,7 @@ cdef void mixtures_everywhere(
     for k in range(rule.n_nodes):
         t, w = rule.node[k], rule.weight[k]
         x, y = layers, layers + size
-        for j in range(n_players):
+        for _ in range(n_players):
             apply_mixture(x, y, size // 2, t)
             x, y = y, layers + size if y == layers + 2 * size else layers + 2 * size
         add_scaled(tables, x, w / t, size)

@@ -144,28 +144,89 @@ class CoreModel:
         -------
         ndarray of shape (n_terms, n_outputs, n_rows), float64
         """
+        plan = None
+        if not self._by_steps(index, terms):
+            is_all = terms == self.singles
+            plan = self.single_plan if is_all else Plan(self.geometry, self.units, terms)
+        rules = Rules(index, self.geometry.leaf_sizes)
+        return self._values(rows, coverage, terms, plan, rules, n_threads)
+
+    def attribute_blocks(
+        self,
+        rows: BinnedRows,
+        coverage: Coverage,
+        index: str,
+        terms: list[tuple[int, ...]],
+        n_values: int,
+        n_threads: int,
+    ):
+        """What `attribute` gives, some terms at a time, those of the same trees together.
+
+        Parameters
+        ----------
+        rows, coverage, index, terms, n_threads
+            As `attribute`.
+        n_values : int
+            Most values of a block; a block has one term at least.
+
+        Yields
+        ------
+        numbers : ndarray of int64
+            Which of the terms are in the block.
+        values : ndarray of shape (len(numbers), n_outputs, n_rows), float64
+        """
+        plan = Plan(self.geometry, self.units, terms)
+        rules = Rules(index, self.geometry.leaf_sizes)
+        size = max(1, n_values // max(1, rows.n_rows * self.n_outputs))
+        order = plan.by_tree()
+        is_step = np.array([len(term) <= 2 for term in terms], dtype=bool)
+        if not self._by_steps(index, [terms[k] for k in np.flatnonzero(is_step)]):
+            is_step[:] = False
+        blocks = [
+            half[first : first + size]
+            for half in (order[is_step[order]], order[~is_step[order]])
+            for first in range(0, len(half), size)
+        ]
+        for numbers, part in zip(blocks, plan.parts(blocks), strict=True):
+            wanted = [terms[k] for k in numbers]
+            chosen = None if is_step[numbers[0]] else part
+            yield numbers, self._values(rows, coverage, wanted, chosen, rules, n_threads)
+
+    def _values(
+        self,
+        rows: BinnedRows,
+        coverage: Coverage,
+        terms: list[tuple[int, ...]],
+        plan: Plan | None,
+        rules: Rules,
+        n_threads: int,
+    ) -> np.ndarray:
+        """Values by a plan; without one the components, by step functions."""
         out = np.zeros((len(terms), self.n_outputs, rows.n_rows))
-        if index == "component" and self._has_steps(terms):
-            tested = [k for k, term in enumerate(terms) if self._is_tested(term)]
-            terms = [terms[k] for k in tested]
-            matches = Matches(self.geometry, terms)
-            columns = np.array(tested, np.int64)
-            self.steps.look_up(rows, coverage, matches, terms, columns, out, n_threads)
+        if plan is not None:
+            attribute(
+                rows,
+                self.bins.tests,
+                self.geometry,
+                self.units,
+                plan,
+                coverage,
+                rules,
+                self.leaf_value,
+                self.tree_output,
+                out,
+                n_threads,
+            )
             return out
-        attribute(
-            rows,
-            self.bins.tests,
-            self.geometry,
-            self.units,
-            self.single_plan if terms == self.singles else Plan(self.geometry, self.units, terms),
-            coverage,
-            Rules(index, self.geometry.leaf_sizes),
-            self.leaf_value,
-            self.tree_output,
-            out,
-            n_threads,
-        )
+        tested = [k for k, term in enumerate(terms) if self._is_tested(term)]
+        terms = [terms[k] for k in tested]
+        matches = Matches(self.geometry, terms)
+        columns = np.array(tested, np.int64)
+        self.steps.look_up(rows, coverage, matches, terms, columns, out, n_threads)
         return out
+
+    def _by_steps(self, index: str, terms: list[tuple[int, ...]]) -> bool:
+        return index == "component" and self._has_steps(terms)
 
     @cached_property
     def _single_matches(self) -> Matches:

@@ -34,20 +34,73 @@ class Plan:
     """
 
     def __init__(self, geometry, units, terms):
-        self.n_terms = len(terms)
         leaf, term, mask = _match(geometry, terms)
         order = np.lexsort((*mask.T, leaf))
-        leaf, term = leaf[order], term[order]
-        self.leaf_term_mask = np.ascontiguousarray(mask[order])
-        self.leaf_term_start = np.searchsorted(leaf, np.arange(geometry.n_leaves + 1))
         unit_of_leaf = np.empty(geometry.n_leaves, np.int64)
         unit_of_leaf[units.leaf] = np.repeat(np.arange(units.n_units), np.diff(units.leaf_start))
-        key = unit_of_leaf[leaf] * max(len(terms), 1) + term
-        present, place = np.unique(key, return_inverse=True)
-        owner = present // max(len(terms), 1)
-        self.unit_term = (present % max(len(terms), 1)).astype(np.int32)
-        self.unit_term_start = np.searchsorted(owner, np.arange(units.n_units + 1))
-        self.leaf_term_slot = (place - self.unit_term_start[unit_of_leaf[leaf]]).astype(np.int32)
+        self._tree_of_unit = np.repeat(np.arange(geometry.n_trees), np.diff(units.tree_unit))
+        self._unit_of_leaf = unit_of_leaf
+        self._index(len(terms), leaf[order], term[order], np.ascontiguousarray(mask[order]))
+
+    def _index(self, n_terms, leaf, term, mask):
+        """Take matches of leaves and terms that are sorted by leaf and mask."""
+        n_units, unit = len(self._tree_of_unit), self._unit_of_leaf[leaf]
+        self.n_terms, self._leaf, self._term, self.leaf_term_mask = n_terms, leaf, term, mask
+        self.leaf_term_start = np.searchsorted(leaf, np.arange(len(self._unit_of_leaf) + 1))
+        present, place = np.unique(unit * max(n_terms, 1) + term, return_inverse=True)
+        owner = present // max(n_terms, 1)
+        self.unit_term = (present % max(n_terms, 1)).astype(np.int32)
+        self.unit_term_start = np.searchsorted(owner, np.arange(n_units + 1))
+        self.leaf_term_slot = (place - self.unit_term_start[unit]).astype(np.int32)
+
+    def by_tree(self):
+        """The terms in an order in which neighbours need few trees.
+
+        Returns
+        -------
+        ndarray of shape (n_terms,), int64
+            Terms that several trees have a part in come first, then those of the first tree alone,
+            and so on.
+        """
+        tree = self._tree_of_unit[np.repeat(
+            np.arange(len(self._tree_of_unit)), np.diff(self.unit_term_start)
+        )]
+        first = np.full(self.n_terms, len(self._tree_of_unit), np.int64)
+        last = np.full(self.n_terms, -1, np.int64)
+        np.minimum.at(first, self.unit_term, tree)
+        np.maximum.at(last, self.unit_term, tree)
+        return np.argsort(np.where(first < last, -1, first), kind="stable")
+
+    def parts(self, blocks):
+        """Plans for some of the terms each.
+
+        Parameters
+        ----------
+        blocks : list of ndarray of int64
+            Numbers of terms, each in one block at most.
+
+        Yields
+        ------
+        Plan
+            For the terms of each block, in their order.
+        """
+        block_of_term = np.full(self.n_terms, len(blocks), np.int64)
+        number = np.zeros(self.n_terms, np.int64)
+        for b, terms in enumerate(blocks):
+            block_of_term[terms] = b
+            number[terms] = np.arange(len(terms))
+        block = block_of_term[self._term]
+        order = np.argsort(block, kind="stable")
+        bounds = np.searchsorted(block[order], np.arange(len(blocks) + 1))
+        for b, terms in enumerate(blocks):
+            chosen = order[bounds[b]:bounds[b + 1]]
+            part = Plan.__new__(Plan)
+            part._tree_of_unit, part._unit_of_leaf = self._tree_of_unit, self._unit_of_leaf
+            part._index(
+                len(terms), self._leaf[chosen], number[self._term[chosen]],
+                np.ascontiguousarray(self.leaf_term_mask[chosen]),
+            )
+            yield part
 
 
 class Matches:
@@ -116,8 +169,21 @@ def common_terms(geometry, max_order=None):
         return found
     leaf, mask, key = _larger_sets(geometry, max_order)
     _, first = np.unique(key, return_index=True)
-    larger = [_players(geometry, leaf[k], mask[k]) for k in first]
-    return found + sorted(larger, key=lambda term: (len(term), term))
+    return found + _sorted_sets(geometry, leaf[first], mask[first])
+
+
+def _sorted_sets(geometry, leaf, mask):
+    """Sets of local players of some leaves as tuples of players, by size, then players."""
+    words = np.ascontiguousarray(mask, dtype="<u8").view(np.uint8)
+    is_in = np.unpackbits(words, axis=1, bitorder="little")
+    size = is_in.sum(axis=1, dtype=np.int64)
+    out = []
+    for n in np.unique(size).tolist():
+        chosen = np.flatnonzero(size == n)
+        local = np.nonzero(is_in[chosen])[1].reshape(len(chosen), n)
+        players = np.sort(geometry.player[geometry.player_start[leaf[chosen]][:, None] + local])
+        out += map(tuple, players[np.lexsort(players.T[::-1])].tolist())
+    return out
 
 
 def count_sets(geometry, max_order=None):
@@ -171,15 +237,6 @@ def _masks_up_to(d, max_order, n_words):
         np.array([bit for m in members for bit in m], np.int64),
     )
     return mask
-
-
-def _players(geometry, leaf, mask):
-    """The players of a local mask, ascending."""
-    first = geometry.player_start[leaf]
-    return tuple(sorted(
-        int(geometry.player[first + i])
-        for i in range(geometry.leaf_sizes[leaf]) if int(mask[i // 64]) >> (i % 64) & 1
-    ))
 
 
 def _match(geometry, terms):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from numbers import Integral
 
 import numpy as np
@@ -29,6 +30,9 @@ from fastpd_sklearn.explainers._response import (
     select_outputs,
 )
 from fastpd_sklearn.forest import Head
+
+BLOCK_BYTES = 2**24
+"""Bytes of the values of a block of terms: beyond some 32 MiB memory comes anew for each block."""
 
 
 class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator):
@@ -211,7 +215,8 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         if terms is None:
             order = _outputs.resolve_order(self.output, self.max_order)
             terms = _outputs.default_terms(engine, len(players), order)
-        _output_names(players, terms, selection)
+        names = tuple(map(players.name, terms))
+        _output_names(names, selection)
         if background is not None:
             engine.update(background, weights)
             template = make_template(background)
@@ -228,7 +233,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             tags={**self._tag_values(), **input_tags_of(model)},
         )
         self.estimator_ = model
-        self.terms_ = tuple(players.name(term) for term in terms)
+        self.terms_ = names
         self.intercept_ = self._fitted.intercept
         if head.classes is not None:
             self.classes_ = head.classes
@@ -356,6 +361,88 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             columns=tuple(columns) if len(columns) == len(fitted.players) else None,
         )
 
+    def explain_blocks(self, X, *, block_bytes=BLOCK_BYTES):
+        """Explain rows, some terms at a time, where all terms at once would not fit.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        block_bytes : int, default=2**24
+            About how many bytes the values of a block should take; a block has one term at
+            least.
+
+        Yields
+        ------
+        terms : tuple of tuple of str
+            Some of ``terms_``; each of them is in one block. Neighbours belong to the same trees.
+        values : ndarray of shape (n_rows, len(terms)) or (n_rows, len(terms), n_outputs), float64
+            As those of :meth:`explain`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_friedman1
+        >>> from sklearn.ensemble import HistGradientBoostingRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X, y = make_friedman1(random_state=0)
+        >>> model = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
+        >>> explainer = FastPDExplainer(output="component", max_order=None).fit(model, X)
+        >>> total = explainer.intercept_[0]
+        >>> for terms, values in explainer.explain_blocks(X, block_bytes=10_000):
+        ...     total = total + values.sum(axis=1)
+        >>> bool(abs(total - model.predict(X)).max() < 1e-12)
+        True
+        """
+        check_is_fitted(self)
+        _checks.check_positive("block_bytes", block_bytes)
+        blocks = self._fitted.blocks(self._check_X(X), block_bytes // 8)
+        return (
+            (
+                tuple(self.terms_[k] for k in numbers),
+                values[:, :, 0] if values.shape[2] == 1 else values,
+            )
+            for numbers, values in blocks
+        )
+
+    def mean_abs(self, X, *, sample_weight=None) -> np.ndarray:
+        """Mean absolute value of every term over some rows, without holding their values.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray of shape (n_terms,) or (n_terms, n_outputs), float64
+            In the order of ``terms_`` and the unit of the response. With ``output="component"``
+            the importance of the terms of the functional decomposition; with ``"shap"`` that of
+            features which is usual with SHAP values.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import HistGradientBoostingRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X, y)
+        >>> explainer = FastPDExplainer(output="component", max_order=None).fit(model, X)
+        >>> importance = explainer.mean_abs(X)
+        >>> explainer.terms_[importance.argmax()]
+        ('s5',)
+        """
+        check_is_fitted(self)
+        X = self._check_X(X)
+        weights = _checks.check_weights(sample_weight, X.shape[0])
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        fitted = self._fitted
+        out = np.empty((len(fitted.terms), len(fitted.selection.outputs)))
+        for numbers, values in fitted.blocks(X, BLOCK_BYTES // 8):
+            np.abs(values, out=values)
+            # A term's values lie together in memory.
+            out[numbers] = values.transpose(1, 2, 0) @ weights / weights.sum()
+        return out[:, 0] if out.shape[1] == 1 else out
+
     # --------------------------------------------------- partial dependence
 
     def partial_dependence(self, features, grid=None) -> Bunch:
@@ -441,7 +528,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
                     f"({self.n_features_in_}), got {len(names)}"
                 )
             players = players.renamed(names)
-        return _output_names(players, fitted.terms, fitted.selection)
+        return _output_names(tuple(map(players.name, fitted.terms)), fitted.selection)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in vars(self)
@@ -464,16 +551,15 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         return {"required": required, **input_tags_of(model)}
 
 
-def _output_names(players: Players, terms: list[Term], selection: Selection) -> np.ndarray:
-    stems = [":".join(players.name(term)) for term in terms]
+def _output_names(names: tuple[tuple[str, ...], ...], selection: Selection) -> np.ndarray:
+    """Names of the output's columns, from those of the players of each term."""
     ends = [f"__{name}" for name in selection.names] if len(selection.names) > 1 else [""]
-    names = [stem + end for stem in stems for end in ends]
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(
-                f"two columns of the output would be called {name!r}; rename a feature, or name "
-                "each set of features once in `features`"
-            )
-        seen.add(name)
-    return np.array(names, dtype=object)
+    stems = [":".join(name) for name in names]
+    out = [stem + end for stem in stems for end in ends]
+    if len(set(out)) < len(out):
+        name = Counter(out).most_common(1)[0][0]
+        raise ValueError(
+            f"two columns of the output would be called {name!r}; rename a feature, or name "
+            "each set of features once in `features`"
+        )
+    return np.array(out, dtype=object)

@@ -47,6 +47,12 @@ def check_resolution(grid_resolution) -> None:
         raise ValueError(f"grid_resolution={grid_resolution!r} should be an int of at least 2")
 
 
+def check_positive(name: str, value) -> None:
+    """Refuse an argument that is not an int from 1 on."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r} should be an int of at least 1")
+
+
 def check_verbose(verbose) -> None:
     """Refuse a ``verbose`` that is not a bool or a number from 0 on."""
     if not isinstance(verbose, Integral) or verbose < 0:

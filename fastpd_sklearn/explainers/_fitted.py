@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,6 +111,32 @@ class Fitted:
     def _combined(self, X, recipe: Recipe) -> np.ndarray:
         values = self.engine.index_values(X, recipe.index, recipe.asked)
         return recipe.combine(self.selection.values(values), self.intercept)
+
+    def blocks(self, X, n_values: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The values of the terms, some terms at a time and in any order.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        n_values : int
+            About how many values a block should have.
+
+        Yields
+        ------
+        numbers : ndarray of int
+            Which of ``terms`` are in the block.
+        values : ndarray of shape (n_rows, len(numbers), n_outputs)
+        """
+        if self.recipe.parts is None:
+            index, asked = self.recipe.index, self.recipe.asked
+            for numbers, values in self.engine.index_blocks(X, index, asked, n_values):
+                yield numbers, self.recipe.combine(self.selection.values(values), self.intercept)
+            return
+        size = max(1, n_values // max(1, X.shape[0] * self.engine.n_outputs))
+        for first in range(0, len(self.terms), size):
+            numbers = np.arange(first, min(first + size, len(self.terms)))
+            terms = [self.terms[k] for k in numbers]
+            yield numbers, self.evaluate(X, _outputs.make_recipe(self.output, terms, self.engine))
 
     def remainder(self, X, values: np.ndarray) -> tuple[np.ndarray | None, bool]:
         """What the values leave of the response, and whether that is nothing for sure.

@@ -92,7 +92,7 @@ class Players:
 
     def name(self, term: Term) -> tuple[str, ...]:
         """Names of the players of a term."""
-        return tuple(self.names[k] for k in term)
+        return tuple(map(self.names.__getitem__, term))
 
 
 def make_players(n_columns: int, names, groups) -> Players:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -73,6 +74,26 @@ class Engine(Protocol):
         Returns
         -------
         ndarray of shape (n_rows, n_terms, n_outputs), float64
+        """
+
+    def index_blocks(
+        self, X, index: str, terms: list[Term], n_values: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """What :meth:`index_values` gives, some terms at a time and in any order.
+
+        Parameters
+        ----------
+        X, index, terms
+            As :meth:`index_values`.
+        n_values : int
+            About how many values a block should have.
+
+        Yields
+        ------
+        numbers : ndarray of int
+            Which of the terms are in the block.
+        values : ndarray of shape (n_rows, len(numbers), n_outputs), float64
+            The caller's, to be overwritten at will.
         """
 
     def pair_grid(self, X, pairs: list[Term]) -> np.ndarray | None:

@@ -86,6 +86,10 @@ class PredictionEngine:
         """The response, of shape (n_rows, n_outputs)."""
         return self._predict(X)
 
+    def index_blocks(self, X, index: str, terms: list[Term], n_values: int):
+        """All of them as one block: the same sets are predicted for any part of them."""
+        yield np.arange(len(terms)), self.index_values(X, index, terms)
+
     def pair_grid(self, X, pairs: list[Term]) -> None:
         """None: there is no better way than pair by pair."""
         return None

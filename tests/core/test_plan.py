@@ -86,3 +86,21 @@ def test_matches(name, groups):
         ]
         assert found == expected
     assert_array_equal(matches.packed[: len(matches.leaf), 0], matches.leaf)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_parts_of_a_plan(name):
+    """A part is the plan of its terms alone."""
+    _, _, core = setting(name, "columns")
+    units = Units(core.geometry)
+    terms = terms_for(core, 3)
+    plan = Plan(core.geometry, units, terms)
+    order = plan.by_tree()
+    assert_array_equal(np.sort(order), np.arange(len(terms)))
+    blocks = [order[:5], order[5:6], order[9:]]
+    for numbers, part in zip(blocks, plan.parts(blocks), strict=True):
+        alone = Plan(core.geometry, units, [terms[k] for k in numbers])
+        assert part.n_terms == alone.n_terms
+        for array in ("leaf_term_start", "leaf_term_mask", "leaf_term_slot", "unit_term_start"):
+            assert_array_equal(getattr(part, array), getattr(alone, array))
+        assert_array_equal(part.unit_term, alone.unit_term)

@@ -62,6 +62,10 @@ class StumpEngine:
     def predict(self, X):
         return self._steps(X).sum(axis=1)[:, None]
 
+    def index_blocks(self, X, index, terms, n_values):
+        for k, term in enumerate(terms):
+            yield np.array([k]), self.index_values(X, index, [term])
+
     def pair_grid(self, X, pairs):
         return None
 
