@@ -1,0 +1,1 @@
+"""Display classes: what explainers find, drawn by matplotlib."""
