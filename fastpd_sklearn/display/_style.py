@@ -10,7 +10,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's colours, which colour-blind people can tell apart, the darker ones first."""
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
-"""Line styles that go with the colours, for prints without colour."""
+"""Line styles of lines beyond the number of colours."""
 
 POSITIVE, NEGATIVE = "#D55E00", "#0072B2"
 """Of bars that raise the response and of those that lower it."""

@@ -235,6 +235,8 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         self.estimator_ = model
         self.terms_ = names
         self.intercept_ = self._fitted.intercept
+        methods = [self.response_method, *head.additive]
+        self.response_method_ = next((m for m in methods if m not in ("auto", "raw")), "raw")
         if head.classes is not None:
             self.classes_ = head.classes
 
@@ -347,7 +349,6 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         remainder, complete = fitted.remainder(X, values)
         intercept = fitted.intercept
         single = len(intercept) == 1
-        columns = [columns[0] for columns in fitted.players.columns if len(columns) == 1]
         return Explanation(
             values=values[:, :, 0] if single else values,
             base_values=float(intercept[0]) if single else intercept,
@@ -358,7 +359,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             output=fitted.output,
             remainder=remainder[:, 0] if single and remainder is not None else remainder,
             complete=complete,
-            columns=tuple(columns) if len(columns) == len(fitted.players) else None,
+            columns=tuple(tuple(columns.tolist()) for columns in fitted.players.columns),
         )
 
     def explain_blocks(self, X, *, block_bytes=BLOCK_BYTES):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,8 +35,8 @@ class Explanation:
         of ``shap``'s matrix. None for outputs that do not add up, "pd" and "banzhaf".
     complete : bool
         Whether the terms that are not here are all zero.
-    columns : tuple of int, or None
-        The column of each feature; None if a feature is a group of several.
+    columns : tuple of tuple of int
+        The columns of each feature: one, or several of a group.
 
     See Also
     --------
@@ -69,7 +69,7 @@ class Explanation:
     output: str
     remainder: np.ndarray | None = None
     complete: bool = False
-    columns: tuple[int, ...] | None = field(default=None)
+    columns: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -142,8 +142,10 @@ class Explanation:
         -------
         shap.Explanation
             ``values`` of shape (n_rows, n_features) or, for interactions, (n_rows, n_features,
-            n_features); one more axis if there are several outputs. SHAP values are made of
-            components as ``sum of m_S / |S|`` over the sets ``S`` with the feature.
+            n_features); one more axis if there are several outputs, of which most plots take one:
+            ``explanation.to_shap()[..., 0]``. SHAP values are made of components as ``sum of m_S /
+            |S|`` over the sets ``S`` with the feature. A group of several columns has no number to
+            be coloured by: it is NaN in ``data``, and its values are in ``display_data``.
 
         Raises
         ------
@@ -155,13 +157,30 @@ class Explanation:
         self._check_shap()
         several = self.values.ndim == 3
         base = np.tile(self.base_values, (len(self), 1) if several else len(self))
+        data, display_data = self._feature_values()
         return shap.Explanation(
             self._matrices() if self.output == "shap_interaction" else self._vectors(),
             base_values=base,
-            data=None if self.columns is None else _rows.to_array(self.data)[:, self.columns],
+            data=data,
+            display_data=display_data,
             feature_names=list(self.feature_names),
             output_names=list(self.output_names) if several else None,
         )
+
+    def _feature_values(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The rows by features, and as they are to be written where a feature is a group."""
+        rows = _rows.to_array(self.data)
+        if all(len(columns) == 1 for columns in self.columns):
+            return rows[:, [column for (column,) in self.columns]], None
+        values = np.full((len(self), len(self.columns)), np.nan, np.result_type(rows, np.float32))
+        written = np.empty(values.shape, dtype=object)
+        for k, columns in enumerate(self.columns):
+            part = rows[:, columns]
+            if len(columns) == 1:
+                values[:, k] = written[:, k] = part[:, 0]
+            else:
+                written[:, k] = [f"({', '.join(map(_written, row))})" for row in part.tolist()]
+        return values, written
 
     def _check_shap(self) -> None:
         if self.remainder is None:
@@ -196,3 +215,7 @@ class Explanation:
             matrix[:, players[0], players[-1]] = self.values[:, i]
             matrix[:, players[-1], players[0]] = self.values[:, i]
         return matrix
+
+
+def _written(value) -> str:
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value)

@@ -227,6 +227,8 @@ default="auto"
         The model that is explained.
     intercept_ : ndarray of shape (n_outputs,)
         The mean response over the background.
+    response_method_ : str
+        The method of the model whose answer is explained; "raw" if none answers with it.
     terms_ : tuple of tuple of str
         Names of the features in each term.
     n_features_in_ : int

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsRegressor
@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, OneClassSVM
 
-from fastpd_sklearn import VanillaPDExplainer
+from fastpd_sklearn import FastPDExplainer, VanillaPDExplainer
 
 
 def intercept(model, X, **params):
@@ -89,3 +89,21 @@ def test_trees_are_explained_on_the_scale_on_which_they_add_up(X, y):
     probability = model.predict_proba(X)[:, 1].mean()
     assert_allclose(intercept(model, X, response_method="predict_proba"), [probability])
     assert_allclose(intercept(model, X, target=False), [-margin])
+
+
+@pytest.mark.parametrize("explainer_class", [FastPDExplainer, VanillaPDExplainer])
+def test_the_explained_response_is_named(X, y, labels, explainer_class):
+    boosting = GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, y > 4)
+    forest = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, labels)
+    outliers = IsolationForest(n_estimators=2, random_state=0).fit(X)
+    for response_method in ("auto", "raw"):
+        explainer = explainer_class(response_method=response_method)
+        assert explainer.fit(boosting, X).response_method_ == "decision_function"
+        assert explainer.fit(forest, X).response_method_ == "predict_proba"
+        assert explainer.fit(outliers, X).response_method_ == "raw"
+
+
+def test_a_response_that_was_asked_for_is_named(X, y):
+    model = GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, y > 4)
+    explainer = VanillaPDExplainer(response_method="predict_proba").fit(model, X)
+    assert explainer.response_method_ == "predict_proba"

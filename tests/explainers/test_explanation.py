@@ -55,6 +55,12 @@ def test_outputs_that_do_not_add_up(explainer_class, model, X, output):
         explanation.to_shap()
 
 
+def test_columns_of_features(explainer_class, model, X):
+    explanation = explainer_class(groups={"g": [0, 2]}).fit(model, X).explain(X)
+    assert explanation.feature_names == ("g", "x1", "x3")
+    assert explanation.columns == ((0, 2), (1,), (3,))
+
+
 def test_terms_by_name(explainer_class, model, X):
     explanation = explainer_class(output="component", features=[2, (0, 1)]).fit(model, X).explain(X)
     assert_allclose(explanation["x2"], explanation.values[:, 0])
@@ -164,7 +170,10 @@ def test_groups_to_shap(explainer_class, model, X):
     explainer = explainer_class(output="shap", groups={"g": [0, 1]}).fit(model, X)
     ours = explainer.explain(X).to_shap()
     assert ours.feature_names == ["g", "x2", "x3"]
-    assert ours.data is None
+    assert np.isnan(ours.data[:, 0]).all()
+    assert_allclose(ours.data[:, 1:], X[:, 2:])
+    assert_allclose(ours.display_data[:, 1:].astype(float), X[:, 2:])
+    assert ours.display_data[0, 0] == f"({X[0, 0]:g}, {X[0, 1]:g})"
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
