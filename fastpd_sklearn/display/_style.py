@@ -6,6 +6,9 @@ from numbers import Integral
 
 import numpy as np
 
+from fastpd_sklearn.explainers import Explanation
+from fastpd_sklearn.forest import _frames
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours, which colour-blind people can tell apart, the darker ones first."""
 
@@ -23,6 +26,9 @@ DIVERGING = "RdBu_r"
 
 DENSITY_HEIGHT = 0.12
 """Height of the data's density at the bottom of an axes, as a fraction of it."""
+
+LEGEND_LETTERS = 54
+"""Letters that fit side by side above a panel, the lines between them included."""
 
 N_BINS = 40
 """Bars of the data's density."""
@@ -82,9 +88,7 @@ def make_axes(ax, n_panels: int, n_cols: int, panel_size: tuple[float, float], c
     ValueError
         If there are more or fewer axes than panels, or ``n_cols`` is no positive int.
     """
-    if isinstance(n_cols, bool) or not isinstance(n_cols, Integral) or n_cols < 1:
-        raise ValueError(f"n_cols={n_cols!r} should be a positive int")
-    n_cols = min(int(n_cols), n_panels)
+    n_cols = min(check_count("n_cols", n_cols), n_panels)
     n_rows = -(-n_panels // n_cols)
     plt = import_pyplot(caller)
     if ax is None:
@@ -147,9 +151,26 @@ def line_style(k: int) -> dict:
     return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k // len(COLOURS) % 7]}
 
 
+def line_styles(n: int, is_ordered: bool) -> list[dict]:
+    """Looks of several lines; from dark to light where they have an order."""
+    if not is_ordered:
+        return [line_style(k) for k in range(n)]
+    import matplotlib
+
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.85, n))
+    return [{"color": tuple(shade)} for shade in shades]
+
+
 def tidy(ax) -> None:
     """Take away the sides of a frame that hold no ticks."""
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def set_few_ticks(ax) -> None:
+    """Few enough numbers on the horizontal axis that none touches another."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(5))
 
 
 def leave_room(ax, low: float, high: float) -> None:
@@ -167,7 +188,69 @@ def leave_room(ax, low: float, high: float) -> None:
     ax.set_ylim(low - size * (DENSITY_HEIGHT + 0.08), high + 0.06 * size)
 
 
-def draw_density(ax, values, weights=None, edges=None):
+def check_percentiles(percentiles) -> tuple[float, float]:
+    """Two ascending quantiles between 0 and 1, or ``ValueError``."""
+    low, high = percentiles if np.shape(percentiles) == (2,) else (np.nan, np.nan)
+    if not 0 <= low < high <= 1:
+        raise ValueError(
+            f"percentiles={percentiles!r} should be two ascending numbers between 0 and 1, such "
+            "as (0.01, 0.99)"
+        )
+    return float(low), float(high)
+
+
+def check_count(name: str, value) -> int:
+    """A positive int, or ``ValueError`` that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r} should be a positive int")
+    return int(value)
+
+
+def check_explanation(explanation) -> None:
+    """Refuse what is no explanation."""
+    if not isinstance(explanation, Explanation):
+        raise TypeError(
+            "from_explanation takes what explain() of an explainer returns, and got a "
+            f"{type(explanation).__name__}"
+        )
+
+
+def draw_legend(figure, ax, n_lines: int, is_own_figure: bool, title: str | None = None):
+    """A legend for all panels: above them in a figure of our own, else in the first panel.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    ax : matplotlib Axes
+        The first panel, whose lines are named.
+    n_lines : int
+    is_own_figure : bool
+    title : str, default=None
+
+    Returns
+    -------
+    matplotlib Legend
+    """
+    handles, labels = ax.get_legend_handles_labels()
+    look = {"title": title, "frameon": False, "fontsize": "small", "title_fontsize": "small"}
+    labels = shorten_all(labels, 24)
+    if not is_own_figure:
+        return ax.legend(handles, labels, **look)
+    n_cols = max(1, min(n_lines, int(figure.get_figwidth() // 1.6)))
+    return figure.legend(handles, labels, loc="outside upper center", ncols=n_cols, **look)
+
+
+def draw_legend_above(ax, title: str, is_own_figure: bool):
+    """A legend of one panel: above it in a figure of our own, else where there is room."""
+    handles, labels = ax.get_legend_handles_labels()
+    look = {"title": title, "frameon": False, "fontsize": "small", "title_fontsize": "small"}
+    if is_own_figure:
+        n_cols = int(LEGEND_LETTERS // (max(map(len, labels)) + 7))
+        look.update(loc="lower left", bbox_to_anchor=(0.0, 0.98), ncols=min(max(n_cols, 1), 3))
+    return ax.legend(handles, labels, **look)
+
+
+def draw_density(ax, values, weights=None, edges=None, density_kw=None):
     """Draw how the data lie, as bars at the bottom of an axes.
 
     Parameters
@@ -179,6 +262,8 @@ def draw_density(ax, values, weights=None, edges=None):
     weights : ndarray of shape (n_rows,), default=None
     edges : ndarray of shape (n_bars + 1,), default=None
         Of the bars; None for bars of equal width within the limits of the axes.
+    density_kw : dict, default=None
+        For ``Axes.stairs``, instead of our own.
 
     Returns
     -------
@@ -193,14 +278,9 @@ def draw_density(ax, values, weights=None, edges=None):
     )
     if not np.any(counts > 0):
         return None
-    return ax.stairs(
-        DENSITY_HEIGHT * counts / counts.max(),
-        edges,
-        fill=True,
-        color="0.8",
-        zorder=0,
-        transform=ax.get_xaxis_transform(),
-    )
+    look = {"fill": True, "color": "0.8", "zorder": 0, "transform": ax.get_xaxis_transform()}
+    heights = DENSITY_HEIGHT * counts / counts.max()
+    return ax.stairs(heights, edges, **{**look, **(density_kw or {})})
 
 
 def shorten(name, width: int) -> str:
@@ -233,15 +313,80 @@ def shorten_all(names, width: int) -> list[str]:
     Returns
     -------
     list of str
-        Where two would come out the same they are left as they are.
+        Names that would look the same show the place where they begin to differ instead of
+        their start.
     """
     names = [str(name) for name in names]
     short = [shorten(name, width) for name in names]
-    owner: dict[str, str] = {}
-    clashes = {s for s, name in zip(short, names, strict=True) if owner.setdefault(s, name) != name}
-    return [name if s in clashes else s for s, name in zip(short, names, strict=True)]
+    for text in {text for text in short if short.count(text) > 1}:
+        alike = [i for i, other in enumerate(short) if other == text]
+        begin = _n_common([names[i] for i in alike]) - width // 4
+        for i in alike:
+            short[i] = _shorten_from(names[i], max(begin, 0), width)
+    return short
+
+
+def _n_common(names: list[str]) -> int:
+    """How many letters some names begin with in common."""
+    return next(
+        (n for n, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1),
+        min(map(len, names)),
+    )
+
+
+def _shorten_from(name: str, begin: int, width: int) -> str:
+    text = f"…{name[begin:]}" if begin > 0 else name
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def short_names(names, size: int, width: int) -> dict[str, str]:
+    """Short names of features in labels of so many of them.
+
+    Parameters
+    ----------
+    names : iterable of str
+        All features, from which each is to be told.
+    size : int
+        Features in a label.
+    width : int
+        Of a label of one feature; one of several is up to half as long again.
+
+    Returns
+    -------
+    dict of str to str
+    """
+    names = list(names)
+    room = width if size == 1 else max(8, 3 * width // (2 * size))
+    return dict(zip(names, shorten_all(names, room), strict=True))
+
+
+def term_labels(terms, names, width: int) -> list[str]:
+    """Short labels of sets of features.
+
+    Parameters
+    ----------
+    terms : list of tuple of str
+    names : iterable of str
+    width : int
+        See :func:`short_names`.
+
+    Returns
+    -------
+    list of str
+    """
+    short = {size: short_names(names, size, width) for size in {len(term) for term in terms}}
+    return [" × ".join(short[len(term)][name] for name in term) for term in terms]
 
 
 def short_number(value) -> str:
-    """A number with four digits at most."""
-    return f"{value:.4g}".replace("-", "−")
+    """A number with four digits, or with all digits before the point."""
+    text = f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
+    return text.replace("-", "−")
+
+
+def short_value(value) -> str:
+    """A value of a feature: a number, a label, or that it is missing."""
+    if _frames.is_missing(value):
+        return "missing"
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return short_number(value) if is_number else shorten(value, 18)

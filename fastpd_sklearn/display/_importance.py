@@ -1,0 +1,342 @@
+"""Importance of features, terms and orders as bars."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastpd_sklearn.display import _style
+from fastpd_sklearn.display._source import fit_explainer, mean_size, open_source
+from fastpd_sklearn.explainers import Explanation
+from fastpd_sklearn.explainers._checks import check_choice, check_weights
+from fastpd_sklearn.forest import _rows
+
+BY = ("feature", "term", "order")
+
+BLOCK_ROWS = 4096
+"""Rows that are explained at a time."""
+
+BAR_HEIGHT = 0.26
+"""Of a bar with the space above it, in inches."""
+
+ZERO = 1e-9
+"""A remainder that is no more than rounding, relative to all importances."""
+
+
+class ImportanceDisplay:
+    """Mean absolute contributions as bars: of features, of terms, or of orders.
+
+    * By feature: the mean absolute SHAP value.
+    * By term: the mean absolute component ``m_S``, of main effects and interactions alike.
+    * By order: the sum of these over all terms of as many features. It says how far the model
+      is from an additive one.
+
+    Where components of larger sets were left out (``max_order``), a last hatched bar is the
+    mean absolute sum of these, which is a lower bound of what they amount to one by one.
+
+    Make it by :meth:`from_estimator`, :meth:`from_explainer` or :meth:`from_explanation`.
+
+    Parameters
+    ----------
+    importances : ndarray of shape (n_bars, n_outputs)
+        In the unit of the response.
+    terms : tuple of tuple of str
+        What each bar is: the features of a term, or one name of an order.
+    output_names : tuple of str
+        One an output; the parts of each bar.
+    by : {"feature", "term", "order"}
+    remainder : ndarray of shape (n_outputs,), default=None
+        What larger sets amount to; None if none was left out.
+    response : str, default="response"
+        What is explained, for the label of the axis.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    ax_ : matplotlib Axes
+    bars_ : list of matplotlib BarContainer
+        One an output, from the top bar to the bottom.
+    texts_ : list of matplotlib Text
+        The numbers at the bars.
+    names_ : list of str
+        What each bar is, from the top: a name, or a sum of those that are too many.
+
+    See Also
+    --------
+    MainEffectDisplay : In which direction a feature works.
+    WaterfallDisplay : The terms of a single row.
+
+    References
+    ----------
+    S. M. Lundberg et al., "From local explanations to global understanding with explainable AI
+    for trees", Nature Machine Intelligence 2 (2020), for the mean absolute SHAP value.
+
+    M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations by
+    functional decomposition of low dimensional structures", AISTATS 2023, section 4.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from fastpd_sklearn.display import ImportanceDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+    >>> ImportanceDisplay.from_estimator(model, X).plot(max_bars=3).names_
+    ['bmi', 's5', '8 others']
+    """
+
+    def __init__(
+        self, importances, terms, output_names, *, by, remainder=None, response="response"
+    ):
+        self.importances = importances
+        self.terms = terms
+        self.output_names = output_names
+        self.by = by
+        self.remainder = remainder
+        self.response = response
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        *,
+        by="feature",
+        max_order=2,
+        target=None,
+        groups=None,
+        sample_weight=None,
+        n_jobs=None,
+    ):
+        """Explain a fitted tree ensemble exactly, over ``X`` as the background.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted model that :class:`~fastpd_sklearn.FastPDExplainer` reads.
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            The background, and the rows over which contributions are averaged.
+        by : {"feature", "term", "order"}, default="feature"
+            What a bar is.
+        max_order : int or None, default=2
+            The most features in a term; None for no limit. Not used by feature.
+        target : object, default=None
+            A class label, or the number or name of an output; None for all, a part of each bar.
+        groups : dict of str to list of int or str, default=None
+            Columns that play together as one feature.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+        n_jobs : int or None, default=None
+            Number of threads.
+
+        Returns
+        -------
+        ImportanceDisplay
+            Not drawn yet: call :meth:`plot`.
+
+        Raises
+        ------
+        TypeError
+            If the model is no tree ensemble; the message says what to do.
+        ValueError
+            For an unknown ``by`` or target.
+        """
+        check_choice("by", by, BY)
+        is_shap = by == "feature"
+        explainer = fit_explainer(
+            estimator,
+            X,
+            sample_weight=sample_weight,
+            output="shap" if is_shap else "component",
+            max_order="auto" if is_shap else max_order,
+            target=target,
+            groups=groups,
+            n_jobs=n_jobs,
+        )
+        return cls.from_explainer(explainer, X, by=by, sample_weight=sample_weight)
+
+    @classmethod
+    def from_explainer(cls, explainer, X, *, by=None, target=None, sample_weight=None):
+        """Explain rows by a fitted explainer, in blocks.
+
+        Parameters
+        ----------
+        explainer : BaseExplainer
+            Fitted, with ``output="shap"`` by feature and ``output="component"`` by term or
+            order.
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows over which contributions are averaged.
+        by : {"feature", "term", "order"}, default=None
+            What a bar is; None is "feature" for SHAP values and "term" for components.
+        target : object, default=None
+            One of the explainer's outputs; None for all.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        ImportanceDisplay
+            Not drawn yet: call :meth:`plot`.
+
+        Raises
+        ------
+        ValueError
+            If the explainer's output does not go with ``by``.
+        """
+        source = open_source(explainer, X, target=target, sample_weight=sample_weight)
+        by = _check_by(by, explainer.output)
+        n_rows = source.X.shape[0]
+        weights = np.ones(n_rows) if source.weights is None else source.weights
+        total, rest = 0.0, 0.0
+        for start in range(0, n_rows, BLOCK_ROWS):
+            part = slice(start, min(n_rows, start + BLOCK_ROWS))
+            if np.any(weights[part]):
+                explanation = explainer.explain(_rows.take(source.X, part))
+                sizes = _mean_sizes(explanation, source.outputs, weights[part])
+                share = weights[part].sum() / weights.sum()
+                total, rest = total + share * sizes[0], rest + share * sizes[1]
+        return cls._made(
+            explanation.terms, total, rest, source.output_names, by=by, response=source.response
+        )
+
+    @classmethod
+    def from_explanation(cls, explanation, *, by=None, sample_weight=None):
+        """Average an explanation that there is already.
+
+        Parameters
+        ----------
+        explanation : Explanation
+            With ``output="shap"`` by feature and ``output="component"`` by term or order.
+        by : {"feature", "term", "order"}, default=None
+            What a bar is; None is "feature" for SHAP values and "term" for components.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        ImportanceDisplay
+            Not drawn yet: call :meth:`plot`.
+        """
+        _style.check_explanation(explanation)
+        by = _check_by(by, explanation.output)
+        weights = check_weights(sample_weight, len(explanation))
+        outputs = np.arange(len(explanation.output_names))
+        sizes = _mean_sizes(explanation, outputs, weights)
+        return cls._made(explanation.terms, *sizes, explanation.output_names, by=by)
+
+    @classmethod
+    def _made(cls, terms, total: np.ndarray, rest: np.ndarray, output_names, *, by, **more):
+        if by == "order":
+            sizes = np.array([len(term) for term in terms])
+            orders = range(1, sizes.max() + 1)
+            total = np.array([total[sizes == n].sum(axis=0) for n in orders])
+            terms = tuple((_order_name(n),) for n in orders)
+        is_left_out = by != "feature" and rest.max() > ZERO * max(total.max(), rest.max())
+        remainder = rest if is_left_out else None
+        return cls(total, terms, output_names, by=by, remainder=remainder, **more)
+
+    def plot(self, ax=None, *, max_bars=20, bar_kw=None, text_kw=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None for a new figure that is as high as the bars need.
+        max_bars : int, default=20
+            Most bars of features or terms; the smallest are added up in one.
+        bar_kw : dict, default=None
+            For ``Axes.barh``.
+        text_kw : dict, default=None
+            For ``Axes.text``, which writes the numbers.
+
+        Returns
+        -------
+        self : ImportanceDisplay
+        """
+        self.names_, sizes, n_single = self._bars(_style.check_count("max_bars", max_bars))
+        height = 1.1 + BAR_HEIGHT * len(sizes)
+        self.figure_, axes = _style.make_axes(ax, 1, 1, (6.4, height), type(self).__name__)
+        self.ax_ = axes.flat[0]
+        places = np.arange(len(sizes))
+        left = np.zeros(len(sizes))
+        self.bars_ = []
+        for k, name in enumerate(self.output_names):
+            look = {"color": _style.line_style(k)["color"], "height": 0.72, "label": name}
+            bars = self.ax_.barh(places, sizes[:, k], left=left, **{**look, **(bar_kw or {})})
+            for bar in bars[n_single:]:
+                bar.set(hatch="////", alpha=0.45)
+            self.bars_.append(bars)
+            left = left + sizes[:, k]
+        self.texts_ = [
+            self.ax_.text(size, place, f" {_style.short_number(size)}", **_text_look(text_kw))
+            for place, size in zip(places, left, strict=True)
+        ]
+        self._dress(places, left.max(), ax is None)
+        return self
+
+    def _bars(self, most: int) -> tuple[list[str], np.ndarray, int]:
+        """Names and sizes of the bars from the top, and how many of them are no sums."""
+        sizes, terms = self.importances, self.terms
+        order = np.arange(len(terms))
+        if self.by != "order":
+            order = np.argsort(-sizes.sum(axis=1), kind="stable")
+        shown = order if len(order) <= most else order[: most - 1]
+        others = order[len(shown) :]
+        names = dict.fromkeys(name for term in terms for name in term)
+        labels = _style.term_labels([terms[i] for i in shown], names, 34)
+        bars = [sizes[i] for i in shown]
+        if len(others):
+            labels.append(f"{len(others)} others")
+            bars.append(sizes[others].sum(axis=0))
+        if self.remainder is not None:
+            labels.append("larger sets, together")
+            bars.append(self.remainder)
+        return labels, np.array(bars), len(shown)
+
+    def _dress(self, places: np.ndarray, largest: float, is_own_figure: bool) -> None:
+        ax = self.ax_
+        ax.set_yticks(places, self.names_)
+        ax.tick_params(axis="y", length=0)
+        ax.set_ylim(len(places) - 0.4, -0.6)
+        ax.set_xlim(0.0, 1.18 * largest if largest > 0 else 1.0)
+        _style.set_few_ticks(ax)
+        what = "SHAP value" if self.by == "feature" else "component"
+        total = "total mean" if self.by == "order" else "mean"
+        ax.set_xlabel(f"{total} |{what}|, in units of the {_style.shorten(self.response, 30)}")
+        _style.tidy(ax)
+        if len(self.output_names) > 1:
+            _style.draw_legend(self.figure_, ax, len(self.output_names), is_own_figure)
+
+
+def _text_look(text_kw: dict | None) -> dict:
+    return {"va": "center", "ha": "left", "size": "small", "color": "0.3", **(text_kw or {})}
+
+
+def _order_name(n: int) -> str:
+    return "main effects" if n == 1 else f"{n}-way interactions"
+
+
+def _check_by(by, output: str) -> str:
+    """What a bar is, where it goes with the explainer's ``output``."""
+    possible = {"shap": BY[:1], "component": BY[1:]}.get(output, ())
+    if not possible:
+        raise ValueError(
+            f"output={output!r} has no importances that add up; explain with output='shap' for "
+            "those of features, or output='component' for those of terms and orders"
+        )
+    if by is None:
+        return possible[0]
+    check_choice("by", by, BY)
+    if by not in possible:
+        needed = "shap" if by == "feature" else "component"
+        raise ValueError(f"by={by!r} needs output={needed!r}, and this is output={output!r}")
+    return by
+
+
+def _mean_sizes(explanation: Explanation, outputs: np.ndarray, weights) -> tuple:
+    """Mean absolute values, shape (n_terms, n_outputs), and remainder, shape (n_outputs,)."""
+    n_rows = len(explanation)
+    values = explanation.values.reshape(n_rows, len(explanation.terms), -1)[:, :, outputs]
+    rest = explanation.remainder.reshape(n_rows, -1)[:, outputs]
+    return mean_size(values, weights), mean_size(rest, weights)

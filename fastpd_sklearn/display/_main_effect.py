@@ -1,0 +1,312 @@
+"""Main effects: what each feature does by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastpd_sklearn.display import _style
+from fastpd_sklearn.display._axis import FeatureAxis, draw_curve, dress_axis, has_axis, make_axis
+from fastpd_sklearn.display._source import Source, fit_explainer, mean_size, open_source
+
+PANEL_SIZE = (3.2, 2.6)
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """The main effect of one feature.
+
+    Parameters
+    ----------
+    axis : FeatureAxis
+    levels : ndarray of shape (n_outputs, n_points)
+        The component ``m_k`` at the points of the axis.
+    """
+
+    axis: FeatureAxis
+    levels: np.ndarray
+
+
+class MainEffectDisplay:
+    """Main effects ``m_k`` of features, with all steps of their curves.
+
+    The main effect of a feature is its partial dependence less the mean response: how far a
+    value moves the response from its mean, averaged over the other features. Numbers are drawn
+    as the step functions that they are for trees (as lines for other models), categories as
+    bars, missing values as a marker at the right. The grey bars below are the rows of ``X``.
+
+    Make it by :meth:`from_estimator` or :meth:`from_explainer`.
+
+    Parameters
+    ----------
+    effects : list of Effect
+        One a panel.
+    output_names : tuple of str
+        One an output; each is a line of its own.
+    response : str, default="response"
+        What is explained, for the label of the vertical axis.
+    sample_weight : ndarray of shape (n_rows,), default=None
+        Weights of the rows in the density.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : ndarray of shape (n_rows, n_cols), object
+        Axes; None where a row has fewer panels than the others.
+    lines_ : ndarray of shape (n_effects, n_outputs), object
+        The curves; None where there are bars.
+    markers_ : ndarray of shape (n_effects, n_outputs), object
+        The effects of missing numbers; None where there are none.
+    bars_ : ndarray of shape (n_effects, n_outputs), object
+        Containers of the bars of categories; None where there is a curve.
+    densities_ : list
+        The grey bars of each panel; None where no row is to be seen.
+
+    See Also
+    --------
+    InteractionDisplay : What two features do together beyond that.
+    ImportanceDisplay : How much each feature matters.
+
+    References
+    ----------
+    M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations by
+    functional decomposition of low dimensional structures", AISTATS 2023.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from fastpd_sklearn.display import MainEffectDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+    >>> display = MainEffectDisplay.from_estimator(model, X, features=["bmi", "sex"])
+    >>> display.plot().axes_.shape
+    (1, 2)
+    """
+
+    def __init__(self, effects, output_names, *, response="response", sample_weight=None):
+        self.effects = effects
+        self.output_names = output_names
+        self.response = response
+        self.sample_weight = sample_weight
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        features=None,
+        *,
+        target=None,
+        groups=None,
+        sample_weight=None,
+        percentiles=(0.01, 0.99),
+        max_panels=9,
+        n_jobs=None,
+    ):
+        """Explain a fitted tree ensemble exactly, over ``X`` as the background.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted model that :class:`~fastpd_sklearn.FastPDExplainer` reads.
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            The background, and the data of the density.
+        features : list of int or str, default=None
+            Columns by number or name, groups by name. None: the ``max_panels`` features with
+            the largest mean absolute effect.
+        target : object, default=None
+            A class label, or the number or name of an output; None for all, a line each.
+        groups : dict of str to list of int or str, default=None
+            Columns that play together as one feature. One is shown if its rows take few
+            different values, as those of indicators of one category do.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+        percentiles : tuple of float, default=(0.01, 0.99)
+            The quantiles of a column of numbers between which its curve is shown.
+        max_panels : int, default=9
+            How many features ``features=None`` shows at most.
+        n_jobs : int or None, default=None
+            Number of threads.
+
+        Returns
+        -------
+        MainEffectDisplay
+            Not drawn yet: call :meth:`plot`.
+
+        Raises
+        ------
+        TypeError
+            If the model is no tree ensemble; the message says what to do.
+        ValueError
+            For an unknown feature or target.
+        """
+        explainer = fit_explainer(
+            estimator, X, sample_weight=sample_weight, target=target, groups=groups, n_jobs=n_jobs
+        )
+        return cls.from_explainer(
+            explainer,
+            X,
+            features,
+            sample_weight=sample_weight,
+            percentiles=percentiles,
+            max_panels=max_panels,
+        )
+
+    @classmethod
+    def from_explainer(
+        cls,
+        explainer,
+        X,
+        features=None,
+        *,
+        target=None,
+        sample_weight=None,
+        percentiles=(0.01, 0.99),
+        max_panels=9,
+    ):
+        """Show what a fitted explainer says, whatever its ``output`` and its model.
+
+        Parameters
+        ----------
+        explainer : BaseExplainer
+            Fitted: a ``FastPDExplainer``, ``PathDependentExplainer`` or
+            ``VanillaPDExplainer``.
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows that tell the range of the features and their density.
+        features : list of int or str, default=None
+            See :meth:`from_estimator`.
+        target : object, default=None
+            One of the explainer's outputs; None for all.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+        percentiles : tuple of float, default=(0.01, 0.99)
+            See :meth:`from_estimator`.
+        max_panels : int, default=9
+            See :meth:`from_estimator`.
+
+        Returns
+        -------
+        MainEffectDisplay
+            Not drawn yet: call :meth:`plot`.
+        """
+        source = open_source(explainer, X, target=target, sample_weight=sample_weight)
+        low, high = _style.check_percentiles(percentiles)
+        if features is None:
+            players = _strongest(source, max_panels)
+        else:
+            features = [features] if isinstance(features, str | int) else features
+            players = [source.players.find(feature) for feature in features]
+        if not players:
+            raise ValueError("features is empty; name at least one feature, or None for all")
+        axes = [make_axis(source, k, percentiles=(low, high), few=2) for k in players]
+        effects = [
+            Effect(axis, source.component((k,), [axis.points]))
+            for k, axis in zip(players, axes, strict=True)
+        ]
+        return cls(
+            effects,
+            source.output_names,
+            response=source.response,
+            sample_weight=source.weights,
+        )
+
+    def plot(self, ax=None, *, n_cols=3, sharey=True, line_kw=None, bar_kw=None, density_kw=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, array-like of Axes, default=None
+            An axes a feature, or one whose place they share. None for a new figure.
+        n_cols : int, default=3
+            Most panels side by side.
+        sharey : bool, default=True
+            Whether all panels have the same vertical limits, so that effects compare.
+        line_kw : dict, default=None
+            For ``Axes.plot``, which draws the curves and markers.
+        bar_kw : dict, default=None
+            For ``Axes.bar``, which draws the effects of categories.
+        density_kw : dict, default=None
+            For ``Axes.stairs``, which draws the density.
+
+        Returns
+        -------
+        self : MainEffectDisplay
+        """
+        self.figure_, self.axes_ = _style.make_axes(
+            ax, len(self.effects), n_cols, PANEL_SIZE, type(self).__name__
+        )
+        shape = (len(self.effects), len(self.output_names))
+        self.lines_, self.markers_, self.bars_ = (np.full(shape, None, object) for _ in range(3))
+        self.densities_ = []
+        panels = [panel for panel in self.axes_.flat if panel is not None]
+        for i, (panel, effect) in enumerate(zip(panels, self.effects, strict=True)):
+            self._draw_effect(panel, i, effect, line_kw, bar_kw)
+            dress_axis(panel, effect.axis, "x")
+            density = _style.draw_density(
+                panel,
+                effect.axis.places(),
+                self.sample_weight,
+                effect.axis.density_edges(),
+                density_kw,
+            )
+            self.densities_.append(density)
+        self._set_limits(panels, sharey)
+        self._label(panels, ax is None, sharey)
+        return self
+
+    def _draw_effect(self, ax, i: int, effect: Effect, line_kw, bar_kw) -> None:
+        axis = effect.axis
+        ax.axhline(0.0, **_style.REFERENCE)
+        n_outputs = len(self.output_names)
+        for k, (name, levels) in enumerate(zip(self.output_names, effect.levels, strict=True)):
+            look = {**_style.line_style(k), "linewidth": 1.8, "label": name}
+            if axis.labels is None:
+                drawn = draw_curve(ax, axis, levels, look, line_kw)
+                self.lines_[i, k], self.markers_[i, k] = drawn
+            else:
+                width = 0.7 / n_outputs
+                places = np.arange(len(levels)) + (k - (n_outputs - 1) / 2) * width
+                look = {"color": look["color"], "width": width, "label": name, **(bar_kw or {})}
+                self.bars_[i, k] = ax.bar(places, levels, **look)
+
+    def _set_limits(self, panels, sharey: bool) -> None:
+        ranges = [_range(effect.levels) for effect in self.effects]
+        if sharey:
+            ranges = [(min(low for low, _ in ranges), max(high for _, high in ranges))] * len(
+                ranges
+            )
+        for panel, (low, high) in zip(panels, ranges, strict=True):
+            _style.leave_room(panel, low, high)
+
+    def _label(self, panels, is_own_figure: bool, sharey: bool) -> None:
+        for panel in panels:
+            _style.tidy(panel)
+        firsts = list(self.axes_[:, 0] if self.axes_.ndim == 2 else panels[:1])
+        for panel in firsts:
+            panel.set_ylabel(f"effect on {_style.shorten(self.response, 28)}")
+        if is_own_figure and sharey:
+            for panel in panels:
+                panel.tick_params(labelleft=panel in firsts)
+        if len(self.output_names) > 1:
+            _style.draw_legend(self.figure_, panels[0], len(self.output_names), is_own_figure)
+
+
+def _range(levels: np.ndarray) -> tuple[float, float]:
+    return min(0.0, np.nanmin(levels)), max(0.0, np.nanmax(levels))
+
+
+def _strongest(source: Source, n: int) -> list[int]:
+    """The features whose main effects are largest on average, the largest first."""
+    n = _style.check_count("max_panels", n)
+    ranked = source.thinned()
+    size = {}
+    for k in range(len(source.players)):
+        if has_axis(source, k):
+            effect = ranked.component((k,), [ranked.values(k)])
+            size[k] = mean_size(effect.T, ranked.weights).mean()
+    order = sorted(size, key=size.get, reverse=True)
+    return [k for k in order if size[k] > 0][:n] or order[:n]
