@@ -23,6 +23,12 @@ MOST_CATEGORIES = 20
 CHARACTER = 0.076
 """Width of a letter of a label, in inches."""
 
+SMALL = 0.83
+"""Of small letters, relative to others."""
+
+STEEP = 0.35
+"""Room of a label in inches below which it stands upright."""
+
 _GAP, _BAND = 0.03, 0.06
 """Of the range of the numbers, what lies between them and missing ones, and what these take."""
 
@@ -339,14 +345,41 @@ def dress_axis(ax, axis: FeatureAxis, which: str, *, most_ticks: int = 5) -> Non
         side.set_major_locator(MaxNLocator(most_ticks))
 
 
+def extra_height(axes, width: float) -> float:
+    """What turned labels need below panels of some width, in inches.
+
+    Parameters
+    ----------
+    axes : iterable of FeatureAxis
+        Those that lie horizontally.
+    width : float
+        Of a panel, in inches.
+
+    Returns
+    -------
+    float
+        Of the axis that needs most.
+    """
+    return max(
+        (_turned_height(axis.labels, 0.8 * width) for axis in axes if axis.labels), default=0
+    )
+
+
+def _turned_height(labels: tuple[str, ...], width: float) -> float:
+    longest, room = SMALL * CHARACTER * max(map(len, labels)), width / len(labels)
+    if longest <= 0.8 * room:
+        return 0.0
+    return longest if room < STEEP else 0.6 * longest
+
+
 def _fit_labels(ax, side, labels: tuple[str, ...], which: str) -> None:
     """Make the labels of categories smaller, and turn them, where they would not fit."""
     longest = CHARACTER * max(len(label) for label in labels)
     room = ax.get_window_extent().width / ax.figure.dpi / len(labels)
     if len(labels) > 12 or (which == "x" and longest > 0.75 * room):
         side.set_tick_params(labelsize="small")
-    if which == "x" and 0.83 * longest > 0.8 * room:
-        is_steep = room < 0.35
+    if which == "x" and SMALL * longest > 0.8 * room:
+        is_steep = room < STEEP
         for text in side.get_ticklabels():
             text.set_rotation(90 if is_steep else 35)
             text.set_horizontalalignment("center" if is_steep else "right")

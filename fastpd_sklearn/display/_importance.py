@@ -303,7 +303,8 @@ class ImportanceDisplay:
         _style.set_few_ticks(ax)
         what = "SHAP value" if self.by == "feature" else "component"
         total = "total mean" if self.by == "order" else "mean"
-        ax.set_xlabel(f"{total} |{what}|, in units of the {_style.shorten(self.response, 30)}")
+        unit = f"in units of the {_style.shorten(self.response, 30)}"
+        ax.set_xlabel(f"{total} |{what}|, {unit}", loc="right")
         _style.tidy(ax)
         if len(self.output_names) > 1:
             _style.draw_legend(self.figure_, ax, len(self.output_names), is_own_figure)

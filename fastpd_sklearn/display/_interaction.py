@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpd_sklearn.display import _style
-from fastpd_sklearn.display._axis import FeatureAxis, draw_curve, dress_axis, make_axis
+from fastpd_sklearn.display._axis import (
+    FeatureAxis,
+    draw_curve,
+    dress_axis,
+    extra_height,
+    make_axis,
+)
 from fastpd_sklearn.display._heatmap import draw_colorbar, draw_dots, draw_heatmap, effect_limits
 from fastpd_sklearn.display._source import (
     fit_explainer,
@@ -103,8 +109,8 @@ class InteractionDisplay:
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
     >>> display = InteractionDisplay.from_estimator(model, X, features=[("bmi", "s5")])
-    >>> display.plot().heatmaps_
-    [<matplotlib.collections.QuadMesh object at ...>]
+    >>> type(display.plot().heatmaps_[0]).__name__
+    'QuadMesh'
     """
 
     def __init__(self, interactions, *, response="response", sample_weight=None):
@@ -269,8 +275,10 @@ class InteractionDisplay:
         -------
         self : InteractionDisplay
         """
+        width, height = PANEL_SIZE
+        height += extra_height([interaction.axes[0] for interaction in self.interactions], width)
         self.figure_, self.axes_ = _style.make_axes(
-            ax, len(self.interactions), n_cols, PANEL_SIZE, type(self).__name__
+            ax, len(self.interactions), n_cols, (width, height), type(self).__name__
         )
         self.lines_, self.heatmaps_, self.colorbars_, self.dots_ = [], [], [], []
         panels = [panel for panel in self.axes_.flat if panel is not None]

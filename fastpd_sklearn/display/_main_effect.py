@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpd_sklearn.display import _style
-from fastpd_sklearn.display._axis import FeatureAxis, draw_curve, dress_axis, has_axis, make_axis
+from fastpd_sklearn.display._axis import (
+    FeatureAxis,
+    draw_curve,
+    dress_axis,
+    extra_height,
+    has_axis,
+    make_axis,
+)
 from fastpd_sklearn.display._source import Source, fit_explainer, mean_size, open_source
 
 PANEL_SIZE = (3.2, 2.6)
@@ -236,8 +243,10 @@ class MainEffectDisplay:
         -------
         self : MainEffectDisplay
         """
+        width, height = PANEL_SIZE
+        height += extra_height([effect.axis for effect in self.effects], width)
         self.figure_, self.axes_ = _style.make_axes(
-            ax, len(self.effects), n_cols, PANEL_SIZE, type(self).__name__
+            ax, len(self.effects), n_cols, (width, height), type(self).__name__
         )
         shape = (len(self.effects), len(self.output_names))
         self.lines_, self.markers_, self.bars_ = (np.full(shape, None, object) for _ in range(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastpd_sklearn.display import _style
-from fastpd_sklearn.display._axis import make_axis
+from fastpd_sklearn.display._axis import extra_height, make_axis
 from fastpd_sklearn.display._heatmap import draw_colorbar, draw_dots, draw_heatmap, effect_limits
 from fastpd_sklearn.display._source import (
     fit_explainer,
@@ -231,8 +231,10 @@ class ThreeWayDisplay:
         -------
         self : ThreeWayDisplay
         """
+        width, height = PANEL_SIZE
+        height += extra_height([self.axes[0]], width)
         self.figure_, self.axes_ = _style.make_axes(
-            ax, len(self.values), n_cols, PANEL_SIZE, type(self).__name__
+            ax, len(self.values), n_cols, (width, height), type(self).__name__
         )
         panels = [panel for panel in self.axes_.flat if panel is not None]
         limits = effect_limits(self.values)

@@ -79,7 +79,7 @@ class WaterfallDisplay:
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=2, random_state=0).fit(X, y)
     >>> display = WaterfallDisplay.from_estimator(model, X, row=3).plot()
     >>> display.labels_[0]
-    's5 = 4.898'
+    'bmi = 25.3'
     """
 
     def __init__(
@@ -250,13 +250,13 @@ class WaterfallDisplay:
         height = 1.1 + BAR_HEIGHT * (len(steps) + 2)
         self.figure_, axes = _style.make_axes(ax, 1, 1, (6.4, height), type(self).__name__)
         self.ax_ = axes.flat[0]
-        ends = self.base_value + np.cumsum(steps)
-        starts = np.append(self.base_value, ends[:-1])
+        levels = self.base_value + np.append(0.0, np.cumsum(steps))
+        starts, ends = levels[:-1], levels[1:]
         places = np.arange(1, len(steps) + 1)
         colours = [_style.POSITIVE if step > 0 else _style.NEGATIVE for step in steps]
         look = {"color": colours, "height": 0.66, **(bar_kw or {})}
         self.bars_ = self.ax_.barh(places, steps, left=starts, **look)
-        self._draw_lines(np.append(self.base_value, ends), line_kw)
+        self._draw_lines(levels, line_kw)
         self._write(places, starts, ends, steps, text_kw)
         self._dress(len(steps))
         return self
@@ -327,7 +327,7 @@ class WaterfallDisplay:
         size = (high - low) or 1.0
         ax.set_xlim(low - 0.04 * size, high + 0.2 * size)
         _style.set_few_ticks(ax)
-        ax.set_xlabel(_style.shorten(self.response, 50))
+        ax.set_xlabel(_style.shorten(self.response, 50), loc="right")
         _style.tidy(ax)
 
 

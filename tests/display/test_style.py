@@ -1,0 +1,210 @@
+"""What all displays have in common."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import fastpd_sklearn.display as package
+from fastpd_sklearn import FastPDExplainer
+from fastpd_sklearn.display import (
+    ImportanceDisplay,
+    InteractionDisplay,
+    MainEffectDisplay,
+    ThreeWayDisplay,
+    WaterfallDisplay,
+)
+from fastpd_sklearn.display import _style as style
+
+DISPLAYS = [
+    ImportanceDisplay,
+    InteractionDisplay,
+    MainEffectDisplay,
+    ThreeWayDisplay,
+    WaterfallDisplay,
+]
+
+SEVERAL = [
+    (MainEffectDisplay, {"features": [0, 1, 2]}, 3),
+    (InteractionDisplay, {"features": [(0, 1), (0, 2)]}, 2),
+    (ThreeWayDisplay, {"features": (0, 1, 3)}, 2),
+]
+
+
+@pytest.mark.parametrize("display_class", DISPLAYS)
+def test_nothing_is_drawn_before_plot(display_class, model, X, pyplot):
+    display = display_class.from_estimator(model, X)
+    assert pyplot.get_fignums() == []
+    assert not [name for name in vars(display) if name.endswith("_")]
+    assert display.plot() is display
+    assert pyplot.get_fignums() == [display.figure_.number]
+    assert {name for name in vars(display) if name.endswith("_")} >= {"figure_"}
+
+
+@pytest.mark.parametrize("display_class", DISPLAYS)
+def test_both_ways_are_one(display_class, model, X):
+    params = {
+        ImportanceDisplay: {"output": "shap"},
+        InteractionDisplay: {"output": "component", "max_order": 2},
+        MainEffectDisplay: {},
+        ThreeWayDisplay: {"output": "component", "max_order": 3},
+        WaterfallDisplay: {"output": "component", "max_order": 2},
+    }[display_class]
+    explainer = FastPDExplainer(**params).fit(model, X)
+    before = dict(vars(explainer))
+    displays = [
+        display_class.from_estimator(model, X).plot(),
+        display_class.from_explainer(explainer, X).plot(),
+    ]
+    assert vars(explainer) == before
+    one, other = (np.asarray(draw(display)) for display in displays)
+    assert_array_equal(one, other)
+
+
+def draw(display):
+    display.figure_.canvas.draw()
+    return display.figure_.canvas.buffer_rgba()
+
+
+@pytest.mark.parametrize("display_class", DISPLAYS)
+def test_without_matplotlib(display_class, model, X, monkeypatch):
+    display = display_class.from_estimator(model, X)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    message = (
+        rf"{display_class.__name__} draws with matplotlib.*pip install 'fastpd-sklearn\[plot\]'"
+    )
+    with pytest.raises(ImportError, match=message):
+        display.plot()
+
+
+def test_matplotlib_is_imported_for_drawing_only(tmp_path):
+    code = """
+import sys
+import numpy as np
+from sklearn.tree import DecisionTreeRegressor
+from fastpd_sklearn.display import MainEffectDisplay, ImportanceDisplay
+X = np.arange(8.0).reshape(4, 2)
+model = DecisionTreeRegressor().fit(X, X[:, 0])
+MainEffectDisplay.from_estimator(model, X), ImportanceDisplay.from_estimator(model, X)
+print("matplotlib" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False"]
+
+
+@pytest.mark.parametrize(("display_class", "params", "n"), SEVERAL)
+def test_axes_of_the_user(display_class, params, n, model, X, pyplot):
+    display = display_class.from_estimator(model, X, **params)
+    figure, given = pyplot.subplots(1, n)
+    display.plot(ax=given)
+    assert display.figure_ is figure
+    assert_array_equal(display.axes_.ravel(), given)
+    figure, one = pyplot.subplots()
+    display.plot(ax=one)
+    assert display.figure_ is figure
+    assert display.axes_.size >= n
+    assert one not in display.axes_.ravel().tolist()
+    with pytest.raises(ValueError, match=f"one axes or {n} axes.*got {n + 1} items"):
+        display.plot(ax=pyplot.subplots(1, n + 1)[1])
+    alone = pyplot.figure().add_axes((0.1, 0.1, 0.8, 0.8))
+    with pytest.raises(ValueError, match=f"no part of a grid that {n} panels"):
+        display.plot(ax=alone)
+    with pytest.raises(ValueError, match="n_cols=0"):
+        display.plot(n_cols=0)
+
+
+@pytest.mark.parametrize("display_class", [ImportanceDisplay, WaterfallDisplay])
+def test_one_axes_of_the_user(display_class, model, X, pyplot):
+    figure, ax = pyplot.subplots()
+    display = display_class.from_estimator(model, X).plot(ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+
+
+def test_looks_of_the_user(model, X, classifier):
+    display = MainEffectDisplay.from_estimator(model, X, [0, 3])
+    display.plot(line_kw={"c": "k", "lw": 7}, bar_kw={"color": "k"}, density_kw={"color": "r"})
+    assert display.lines_[0, 0].get_color() == "k"
+    assert display.lines_[0, 0].get_linewidth() == 7
+    assert display.bars_[1, 0][0].get_facecolor() == (0, 0, 0, 1)
+    assert display.densities_[0].get_facecolor() == (1, 0, 0, 1)
+    pair = InteractionDisplay.from_estimator(model, X, [(0, 1), (0, 2)])
+    pair.plot(heatmap_kw={"cmap": "PuOr"}, scatter_kw={"s": 1}, line_kw={"ls": ":"})
+    assert pair.heatmaps_[0].get_cmap().name == "PuOr"
+    assert pair.dots_[0].get_sizes().tolist() == [1]
+    assert {line.get_linestyle() for line in pair.lines_[1]} == {":"}
+    bars = ImportanceDisplay.from_estimator(model, X).plot(bar_kw={"color": "k"})
+    assert bars.bars_[0][0].get_facecolor() == (0, 0, 0, 1)
+    row = WaterfallDisplay.from_estimator(model, X)
+    row.plot(bar_kw={"height": 0.1}, line_kw={"c": "r"}, text_kw={"color": "g"})
+    assert row.bars_[0].get_height() == pytest.approx(0.1)
+    assert row.lines_[0].get_color() == "r"
+    assert row.texts_[0].get_color() == "g"
+
+
+def test_colours_can_be_told_apart_without_red_and_green():
+    """Under the two common kinds of colour blindness, as simulated by Machado et al. (2009)."""
+    from matplotlib.colors import to_rgb
+
+    blind = {
+        "protan": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+        "deutan": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    }
+    for kind, matrix in blind.items():
+        seen = np.clip([np.array(matrix) @ to_rgb(c) for c in style.COLOURS], 0, 1)
+        gaps = np.linalg.norm(seen[:, None] - seen, axis=2)[np.triu_indices(len(seen), 1)]
+        assert gaps.min() > 0.1, kind
+        ends = np.array(matrix) @ np.transpose([to_rgb(style.POSITIVE), to_rgb(style.NEGATIVE)])
+        assert np.linalg.norm(ends[:, 0] - ends[:, 1]) > 0.4
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "expected"),
+    [("short", 5, "short"), ("abcdefghij", 7, "abc…hij"), ("abcdefghij", 6, "abc…ij"), (3, 4, "3")],
+)
+def test_short_names(name, width, expected):
+    assert style.shorten(name, width) == expected
+
+
+def test_short_names_stay_different():
+    names = ["workclass, state government", "workclass, city government", "workclass", "age"]
+    short = style.shorten_all(names, 16)
+    assert len(set(short)) == 4
+    assert all(len(text) <= 16 for text in short)
+    assert short[2:] == ["workclass", "age"]
+    alike = [f"the same beginning {k} the same end" for k in range(12)]
+    short = style.shorten_all(alike, 16)
+    assert len(set(short)) == 12
+    assert all(str(k) in text for k, text in enumerate(short))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.0, "0"),
+        (-1.5, "−1.5"),
+        (1 / 3, "0.3333"),
+        (123456.7, "123457"),
+        (2e9, "2e+09"),
+        (np.nan, "missing"),
+        (None, "missing"),
+        (True, "True"),
+        (np.float32(0.1), "0.1"),
+        ("a label that is longer than others", "a label t…n others"),
+    ],
+)
+def test_short_values(value, expected):
+    assert style.short_value(value) == expected
+
+
+@pytest.mark.parametrize("name", package.__all__)
+def test_public_objects_are_documented(name):
+    public = getattr(package, name)
+    assert "Attributes" in public.__doc__
+    for attribute, value in vars(public).items():
+        if not attribute.startswith("_"):
+            assert getattr(value, "__func__", value).__doc__, attribute
