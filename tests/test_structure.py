@@ -21,6 +21,7 @@ UPPER = {
     "explainers",
     "inspection",
     "model_selection",
+    "shap_compat",
 }
 """Those that may import the explainers."""
 

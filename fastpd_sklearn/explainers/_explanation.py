@@ -159,13 +159,38 @@ class Explanation:
         base = np.tile(self.base_values, (len(self), 1) if several else len(self))
         data, display_data = self._feature_values()
         return shap.Explanation(
-            self._matrices() if self.output == "shap_interaction" else self._vectors(),
+            self.matrices() if self.output == "shap_interaction" else self._vectors(),
             base_values=base,
             data=data,
             display_data=display_data,
             feature_names=list(self.feature_names),
             output_names=list(self.output_names) if several else None,
         )
+
+    def matrices(self) -> np.ndarray:
+        """SHAP interaction values as ``shap``'s symmetric matrices.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features, n_features), or with a last axis of n_outputs
+            A pair's value stands in both of its places, zero where there is no term.
+
+        Raises
+        ------
+        ValueError
+            For another ``output`` than "shap_interaction".
+        """
+        if self.output != "shap_interaction":
+            raise ValueError(
+                f"output={self.output!r} has no SHAP interaction values; explain with "
+                "output='shap_interaction'"
+            )
+        d = len(self.feature_names)
+        matrix = np.zeros((len(self), d, d, *self.values.shape[2:]))
+        for i, players in enumerate(self._places()):
+            matrix[:, players[0], players[-1]] = self.values[:, i]
+            matrix[:, players[-1], players[0]] = self.values[:, i]
+        return matrix
 
     def _feature_values(self) -> tuple[np.ndarray, np.ndarray | None]:
         """The rows by features, and as they are to be written where a feature is a group."""
@@ -207,14 +232,6 @@ class Explanation:
             for k in players:
                 phi[:, k] += self.values[:, i] / len(players)
         return phi
-
-    def _matrices(self) -> np.ndarray:
-        d = len(self.feature_names)
-        matrix = np.zeros((len(self), d, d, *self.values.shape[2:]))
-        for i, players in enumerate(self._places()):
-            matrix[:, players[0], players[-1]] = self.values[:, i]
-            matrix[:, players[-1], players[0]] = self.values[:, i]
-        return matrix
 
 
 def _written(value) -> str:
