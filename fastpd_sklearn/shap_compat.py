@@ -37,7 +37,7 @@ class TreeExplainer:
 
     * All rows of ``data`` are the background. ``shap`` draws 100 of them.
     * ``shap_interaction_values`` work with a background, where ``shap`` returns zeros.
-    * Missing values and categories work with a background too.
+    * Categories work with a background too, and missing values go where the model sends them.
     * ``expected_value`` is set once and never changes: a float, or an array of one number an
       output.
     * Values are float64 throughout, and compared with thresholds as the model's library does.

@@ -1,5 +1,8 @@
 """The adapter gives what `shap.TreeExplainer` gives, where that is right."""
 
+import doctest
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -208,6 +211,27 @@ def test_frames_and_names(shap, X, targets):
         TreeExplainer(model, frame, feature_names=["one"])
 
 
+def test_categories_and_missing_values_over_a_background(X, targets):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X[:, :3], columns=list("abc"))
+    frame["d"] = pd.Categorical(np.array(["red", "green", "blue"])[np.arange(80) % 3])
+    frame.loc[::4, "a"] = np.nan
+    target = targets["number"] + 3 * (frame.d == "red") + 2 * frame.a.isna()
+    model = HistGradientBoostingRegressor(categorical_features="from_dtype", **BOOSTED)
+    model.fit(frame, target)
+    explainer = TreeExplainer(model, frame)
+    values = explainer.shap_values(frame)
+    assert np.abs(values[:, 3]).max() > 0.1
+    assert_allclose(values.sum(axis=1) + explainer.expected_value, model.predict(frame))
+
+    def respond(rows):
+        return model.predict(rows.astype(frame.dtypes.to_dict()))
+
+    game = oracles.interventional_game(respond, frame, None, frame[:6], [[0], [1], [2], [3]])
+    expected = [oracles.shapley_interaction(game, (k,))[:, 0] for k in range(4)]
+    assert_allclose(values[:6], np.transpose(expected), atol=1e-12)
+
+
 def test_covers_are_counted_anew_on_data(shap, X, targets):
     model = RandomForestRegressor(**FEW).fit(X, targets["number"])
     params = {"feature_perturbation": "tree_path_dependent"}
@@ -382,3 +406,10 @@ def test_interactions_are_drawn(shap, X, targets, pyplot):
     values = explainer.shap_interaction_values(X)
     shap.dependence_plot((0, 1), values, X, show=False)
     assert pyplot.gcf().axes[0].collections
+
+
+def test_the_page():
+    page = Path(__file__).parents[1] / "doc" / "coming_from_shap.rst"
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.attempted > 8
+    assert result.failed == 0
