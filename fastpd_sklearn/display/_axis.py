@@ -8,7 +8,11 @@ import numpy as np
 
 from fastpd_sklearn.display._source import Source
 from fastpd_sklearn.display._style import (
+    LETTER,
     N_BINS,
+    SMALL_LETTER,
+    plain,
+    plain_all,
     short_number,
     short_value,
     shorten_all,
@@ -19,12 +23,6 @@ from fastpd_sklearn.forest import _frames
 
 MOST_CATEGORIES = 20
 """Categories on an axis; of more the most frequent are shown."""
-
-CHARACTER = 0.076
-"""Width of a letter of a label, in inches."""
-
-SMALL = 0.83
-"""Of small letters, relative to others."""
 
 STEEP = 0.35
 """Room of a label in inches below which it stands upright."""
@@ -179,7 +177,7 @@ def make_axis(
     feature = source.players.names[player]
     curve = source.explainer.partial_dependence(feature, grid=values[:1]).get("curve")
     if isinstance(curve, CategoryCurve):
-        return _category_axis(name, values, list(curve.categories))
+        return _category_axis(name, values, _occurring(curve.categories, values))
     numbers = values.astype(np.float64)
     distinct = np.unique(numbers[np.isfinite(numbers)])
     has_missing = bool(np.isnan(numbers).any())
@@ -224,6 +222,12 @@ def _smooth_points(distinct, low: float, high: float, resolution) -> tuple:
         points = np.linspace(low, high, most)
     middles = (points[1:] + points[:-1]) / 2
     return points, np.concatenate([points[:1], middles, points[-1:]])
+
+
+def _occurring(categories: np.ndarray, values: np.ndarray) -> list:
+    """All categories; missing is one only if there are missing values."""
+    is_missing = any(map(_frames.is_missing, values.tolist()))
+    return [c for c in categories.tolist() if is_missing or not _frames.is_missing(c)]
 
 
 def _category_axis(name: str, values: np.ndarray, known: list) -> FeatureAxis:
@@ -330,9 +334,9 @@ def dress_axis(ax, axis: FeatureAxis, which: str, *, most_ticks: int = 5) -> Non
 
     side = getattr(ax, f"{which}axis")
     getattr(ax, f"set_{which}lim")(*axis.limits)
-    side.set_label_text(axis.title)
+    side.set_label_text(plain(axis.title))
     if axis.labels is not None:
-        side.set_ticks(np.arange(len(axis.labels)), axis.labels)
+        side.set_ticks(np.arange(len(axis.labels)), plain_all(axis.labels))
         side.set_tick_params(length=0)
         _fit_labels(ax, side, axis.labels, which)
     elif axis.has_missing:
@@ -366,7 +370,7 @@ def extra_height(axes, width: float) -> float:
 
 
 def _turned_height(labels: tuple[str, ...], width: float) -> float:
-    longest, room = SMALL * CHARACTER * max(map(len, labels)), width / len(labels)
+    longest, room = SMALL_LETTER * max(map(len, labels)), width / len(labels)
     if longest <= 0.8 * room:
         return 0.0
     return longest if room < STEEP else 0.6 * longest
@@ -374,11 +378,11 @@ def _turned_height(labels: tuple[str, ...], width: float) -> float:
 
 def _fit_labels(ax, side, labels: tuple[str, ...], which: str) -> None:
     """Make the labels of categories smaller, and turn them, where they would not fit."""
-    longest = CHARACTER * max(len(label) for label in labels)
+    longest = max(map(len, labels))
     room = ax.get_window_extent().width / ax.figure.dpi / len(labels)
-    if len(labels) > 12 or (which == "x" and longest > 0.75 * room):
+    if len(labels) > 12 or (which == "x" and LETTER * longest > 0.75 * room):
         side.set_tick_params(labelsize="small")
-    if which == "x" and SMALL * longest > 0.8 * room:
+    if which == "x" and SMALL_LETTER * longest > 0.8 * room:
         is_steep = room < STEEP
         for text in side.get_ticklabels():
             text.set_rotation(90 if is_steep else 35)

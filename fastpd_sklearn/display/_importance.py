@@ -296,18 +296,18 @@ class ImportanceDisplay:
 
     def _dress(self, places: np.ndarray, largest: float, is_own_figure: bool) -> None:
         ax = self.ax_
-        ax.set_yticks(places, self.names_)
+        ax.set_yticks(places, _style.plain_all(self.names_))
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(len(places) - 0.4, -0.6)
         ax.set_xlim(0.0, 1.18 * largest if largest > 0 else 1.0)
         _style.set_few_ticks(ax)
         what = "SHAP value" if self.by == "feature" else "component"
         total = "total mean" if self.by == "order" else "mean"
-        unit = f"in units of the {_style.shorten(self.response, 30)}"
+        unit = f"in units of the {_style.plain(_style.shorten(self.response, 30))}"
         ax.set_xlabel(f"{total} |{what}|, {unit}", loc="right")
         _style.tidy(ax)
         if len(self.output_names) > 1:
-            _style.draw_legend(self.figure_, ax, len(self.output_names), is_own_figure)
+            _style.draw_legend(self.figure_, ax, self.bars_, self.output_names, is_own_figure)
 
 
 def _text_look(text_kw: dict | None) -> dict:

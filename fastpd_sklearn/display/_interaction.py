@@ -318,8 +318,8 @@ class InteractionDisplay:
             ax, along.places(), self.sample_weight, along.density_edges(), density_kw
         )
         _style.tidy(ax)
-        ax.set_ylabel(f"joint effect on {_style.shorten(self.response, 24)}")
-        _style.draw_legend_above(ax, _style.shorten(partner.name, 30), is_own_figure)
+        ax.set_ylabel(f"joint effect on {_style.plain(_style.shorten(self.response, 24))}")
+        _style.draw_legend_above(ax, lines, partner.labels, partner.name, is_own_figure)
         self.lines_.append(lines)
         self.heatmaps_.append(None)
         self.colorbars_.append(None)
@@ -328,7 +328,9 @@ class InteractionDisplay:
 
 def _listed(features) -> list:
     """Pairs, also where only one is given."""
+    if not isinstance(features, tuple | list) or not features:
+        raise ValueError(
+            f"features={features!r} should be a list of pairs, or None for the strongest ones"
+        )
     is_pair = len(features) == 2 and not any(isinstance(f, tuple | list) for f in features)
-    if not len(features):
-        raise ValueError("features is empty; name at least one pair, or None for the strongest")
     return [features] if is_pair else list(features)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -205,7 +206,7 @@ class MainEffectDisplay:
         if features is None:
             players = _strongest(source, max_panels)
         else:
-            features = [features] if isinstance(features, str | int) else features
+            features = [features] if isinstance(features, str | Integral) else features
             players = [source.players.find(feature) for feature in features]
         if not players:
             raise ValueError("features is empty; name at least one feature, or None for all")
@@ -296,12 +297,15 @@ class MainEffectDisplay:
             _style.tidy(panel)
         firsts = list(self.axes_[:, 0] if self.axes_.ndim == 2 else panels[:1])
         for panel in firsts:
-            panel.set_ylabel(f"effect on {_style.shorten(self.response, 28)}")
+            panel.set_ylabel(f"effect on {_style.plain(_style.shorten(self.response, 28))}")
         if is_own_figure and sharey:
             for panel in panels:
                 panel.tick_params(labelleft=panel in firsts)
         if len(self.output_names) > 1:
-            _style.draw_legend(self.figure_, panels[0], len(self.output_names), is_own_figure)
+            first = self.bars_[0] if self.lines_[0, 0] is None else self.lines_[0]
+            _style.draw_legend(
+                self.figure_, panels[0], list(first), self.output_names, is_own_figure
+            )
 
 
 def _range(levels: np.ndarray) -> tuple[float, float]:

@@ -104,10 +104,13 @@ class Source:
 
     def thinned(self) -> Source:
         """The same with at most ``RANKED_ROWS`` of the rows."""
-        n_rows = self.X.shape[0]
-        if n_rows <= RANKED_ROWS:
+        rows = np.arange(self.X.shape[0])
+        if len(rows) <= RANKED_ROWS:
             return self
-        chosen = np.linspace(0, n_rows - 1, RANKED_ROWS).astype(np.intp)
+        if self.weights is not None:
+            rows = np.flatnonzero(self.weights)
+        places = np.linspace(0, len(rows) - 1, min(RANKED_ROWS, len(rows)))
+        chosen = rows[places.astype(np.intp)]
         weights = None if self.weights is None else self.weights[chosen]
         return replace(self, X=_rows.take(self.X, chosen), weights=weights)
 

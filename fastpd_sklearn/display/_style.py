@@ -27,8 +27,11 @@ DIVERGING = "RdBu_r"
 DENSITY_HEIGHT = 0.12
 """Height of the data's density at the bottom of an axes, as a fraction of it."""
 
-LEGEND_LETTERS = 54
-"""Letters that fit side by side above a panel, the lines between them included."""
+LEGEND_WIDTH = 3.4
+"""Of a legend above a panel, in inches."""
+
+LETTER, SMALL_LETTER = 0.076, 0.063
+"""Width of a letter of a label, in inches."""
 
 N_BINS = 40
 """Bars of the data's density."""
@@ -215,39 +218,54 @@ def check_explanation(explanation) -> None:
         )
 
 
-def draw_legend(figure, ax, n_lines: int, is_own_figure: bool, title: str | None = None):
+def draw_legend(figure, ax, handles, names, is_own_figure: bool):
     """A legend for all panels: above them in a figure of our own, else in the first panel.
 
     Parameters
     ----------
     figure : matplotlib Figure
     ax : matplotlib Axes
-        The first panel, whose lines are named.
-    n_lines : int
+        The first panel.
+    handles : list of matplotlib artists
+    names : iterable of str
+        One a handle.
     is_own_figure : bool
-    title : str, default=None
 
     Returns
     -------
     matplotlib Legend
     """
-    handles, labels = ax.get_legend_handles_labels()
-    look = {"title": title, "frameon": False, "fontsize": "small", "title_fontsize": "small"}
-    labels = shorten_all(labels, 24)
+    labels = shorten_all(names, 24)
+    look = _legend_look(labels, figure.get_figwidth())
     if not is_own_figure:
-        return ax.legend(handles, labels, **look)
-    n_cols = max(1, min(n_lines, int(figure.get_figwidth() // 1.6)))
-    return figure.legend(handles, labels, loc="outside upper center", ncols=n_cols, **look)
+        return ax.legend(handles, plain_all(labels), **{**look, "ncols": 1})
+    return figure.legend(handles, plain_all(labels), loc="outside upper center", **look)
 
 
-def draw_legend_above(ax, title: str, is_own_figure: bool):
+def draw_legend_above(ax, handles, labels, title: str, is_own_figure: bool):
     """A legend of one panel: above it in a figure of our own, else where there is room."""
-    handles, labels = ax.get_legend_handles_labels()
-    look = {"title": title, "frameon": False, "fontsize": "small", "title_fontsize": "small"}
-    if is_own_figure:
-        n_cols = int(LEGEND_LETTERS // (max(map(len, labels)) + 7))
-        look.update(loc="lower left", bbox_to_anchor=(0.0, 0.98), ncols=min(max(n_cols, 1), 3))
-    return ax.legend(handles, labels, **look)
+    look = {**_legend_look(labels, LEGEND_WIDTH), "title": plain(title)}
+    if not is_own_figure:
+        return ax.legend(handles, plain_all(labels), **{**look, "ncols": 1})
+    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 0.98)}
+    return ax.legend(handles, plain_all(labels), **look, **place)
+
+
+def _legend_look(labels, width: float) -> dict:
+    """As many columns as fit into some inches."""
+    n_cols = int(width // (SMALL_LETTER * (max(map(len, labels)) + 7)))
+    n_cols = min(max(1, n_cols), len(labels))
+    return {"frameon": False, "fontsize": "small", "title_fontsize": "small", "ncols": n_cols}
+
+
+def plain(text) -> str:
+    """A text in which dollars are dollars, and no formulas."""
+    return str(text).replace("$", r"\$")
+
+
+def plain_all(texts) -> list[str]:
+    """:func:`plain` of several."""
+    return [plain(text) for text in texts]
 
 
 def draw_density(ax, values, weights=None, edges=None, density_kw=None):

@@ -240,10 +240,11 @@ class ThreeWayDisplay:
         limits = effect_limits(self.values)
         self.heatmaps_, self.dots_ = [], []
         name = _style.shorten(self.slices.name, 20)
+        titles = _style.plain_all(f"{name} = {label}" for label in self.slices.labels)
         for k, (panel, values) in enumerate(zip(panels, self.values, strict=True)):
             self.heatmaps_.append(draw_heatmap(panel, self.axes, values, limits, heatmap_kw))
             self.dots_.append(draw_dots(panel, self.axes, self.slices.rows == k, scatter_kw))
-            panel.set_title(f"{name} = {self.slices.labels[k]}", size="medium")
+            panel.set_title(titles[k], size="medium")
         if ax is None:
             _share_labels(self.axes_)
         self.colorbar_ = draw_colorbar(self.heatmaps_[0], panels, self.response)

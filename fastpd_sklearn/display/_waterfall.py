@@ -316,7 +316,8 @@ class WaterfallDisplay:
         prediction = self.base_value + self.values.sum() + self.remainder
         first = f"mean: {_style.short_number(self.base_value)}"
         last = f"this row: {_style.short_number(prediction)}"
-        ax.set_yticks(np.arange(n_steps + 2), [first, *self.labels_, last])
+        labels = _style.plain_all([first, *self.labels_, last])
+        ax.set_yticks(np.arange(n_steps + 2), labels)
         for text in ax.get_yticklabels():
             text.set_size("small" if "\n" in text.get_text() else "medium")
             text.set_fontweight("bold" if text.get_text() in (first, last) else "normal")
@@ -327,7 +328,7 @@ class WaterfallDisplay:
         size = (high - low) or 1.0
         ax.set_xlim(low - 0.04 * size, high + 0.2 * size)
         _style.set_few_ticks(ax)
-        ax.set_xlabel(_style.shorten(self.response, 50), loc="right")
+        ax.set_xlabel(_style.plain(_style.shorten(self.response, 50)), loc="right")
         _style.tidy(ax)
 
 
