@@ -7,17 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpd_sklearn.display._source import Source
-from fastpd_sklearn.display._style import (
-    LETTER,
-    N_BINS,
-    SMALL_LETTER,
-    plain,
-    plain_all,
-    short_number,
-    short_value,
-    shorten_all,
-    style,
-)
+from fastpd_sklearn.display._style import LETTER, N_BINS, SMALL_LETTER, style
+from fastpd_sklearn.display._text import plain, plain_all, short_number, short_value, shorten_all
 from fastpd_sklearn.explainers import CategoryCurve, StepCurve
 from fastpd_sklearn.forest import _frames
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastpd_sklearn.display._axis import FeatureAxis, dress_axis
-from fastpd_sklearn.display._style import DIVERGING, plain, shorten
+from fastpd_sklearn.display._style import DIVERGING, effect_label
 
 MOST_DOTS = 400
 """Rows that are drawn as dots, evenly spaced where there are more."""
@@ -63,7 +63,7 @@ def draw_colorbar(mesh, ax, response: str):
     matplotlib Colorbar
     """
     colorbar = mesh.figure.colorbar(mesh, ax=ax, fraction=0.05, pad=0.02)
-    colorbar.set_label(f"joint effect on {plain(shorten(response, 24))}", size="small")
+    colorbar.set_label(effect_label("joint effect", response), size="small")
     return colorbar
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastpd_sklearn.display import _style
+from fastpd_sklearn.display import _checks, _style, _text
 from fastpd_sklearn.display._source import fit_explainer, mean_size, open_source
 from fastpd_sklearn.explainers import Explanation
 from fastpd_sklearn.explainers._checks import check_choice, check_weights
@@ -218,7 +218,7 @@ class ImportanceDisplay:
         ImportanceDisplay
             Not drawn yet: call :meth:`plot`.
         """
-        _style.check_explanation(explanation)
+        _checks.check_explanation(explanation)
         by = _check_by(by, explanation.output)
         weights = check_weights(sample_weight, len(explanation))
         outputs = np.arange(len(explanation.output_names))
@@ -254,22 +254,22 @@ class ImportanceDisplay:
         -------
         self : ImportanceDisplay
         """
-        self.names_, sizes, n_single = self._bars(_style.check_count("max_bars", max_bars))
-        height = 1.1 + BAR_HEIGHT * len(sizes)
+        self.names_, sizes, n_single = self._bars(_checks.check_count("max_bars", max_bars))
+        height = 0.8 + BAR_HEIGHT * len(sizes) + _style.legend_height(self.output_names, 6.4)
         self.figure_, axes = _style.make_axes(ax, 1, 1, (6.4, height), type(self).__name__)
         self.ax_ = axes.flat[0]
         places = np.arange(len(sizes))
         left = np.zeros(len(sizes))
         self.bars_ = []
         for k, name in enumerate(self.output_names):
-            look = {"color": _style.line_style(k)["color"], "height": 0.72, "label": name}
+            look = {**_style.bar_style(k), "height": 0.72, "label": name}
             bars = self.ax_.barh(places, sizes[:, k], left=left, **{**look, **(bar_kw or {})})
             for bar in bars[n_single:]:
                 bar.set(hatch="////", alpha=0.45)
             self.bars_.append(bars)
             left = left + sizes[:, k]
         self.texts_ = [
-            self.ax_.text(size, place, f" {_style.short_number(size)}", **_text_look(text_kw))
+            self.ax_.text(size, place, f" {_text.short_number(size)}", **_text_look(text_kw))
             for place, size in zip(places, left, strict=True)
         ]
         self._dress(places, left.max(), ax is None)
@@ -284,7 +284,7 @@ class ImportanceDisplay:
         shown = order if len(order) <= most else order[: most - 1]
         others = order[len(shown) :]
         names = dict.fromkeys(name for term in terms for name in term)
-        labels = _style.term_labels([terms[i] for i in shown], names, 34)
+        labels = _text.term_labels([terms[i] for i in shown], names, 34)
         bars = [sizes[i] for i in shown]
         if len(others):
             labels.append(f"{len(others)} others")
@@ -296,14 +296,14 @@ class ImportanceDisplay:
 
     def _dress(self, places: np.ndarray, largest: float, is_own_figure: bool) -> None:
         ax = self.ax_
-        ax.set_yticks(places, _style.plain_all(self.names_))
+        ax.set_yticks(places, _text.plain_all(self.names_))
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(len(places) - 0.4, -0.6)
         ax.set_xlim(0.0, 1.18 * largest if largest > 0 else 1.0)
         _style.set_few_ticks(ax)
         what = "SHAP value" if self.by == "feature" else "component"
         total = "total mean" if self.by == "order" else "mean"
-        unit = f"in units of the {_style.plain(_style.shorten(self.response, 30))}"
+        unit = f"in units of the {_text.plain(_text.shorten(self.response, 30))}"
         ax.set_xlabel(f"{total} |{what}|, {unit}", loc="right")
         _style.tidy(ax)
         if len(self.output_names) > 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastpd_sklearn.display import _style
+from fastpd_sklearn.display import _checks, _style
 from fastpd_sklearn.display._axis import (
     FeatureAxis,
     draw_curve,
@@ -236,12 +236,12 @@ class InteractionDisplay:
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
         source.one_output(cls.__name__)
         layout = {
-            "percentiles": _style.check_percentiles(percentiles),
-            "resolution": _style.check_count("grid_resolution", grid_resolution),
+            "percentiles": _checks.check_percentiles(percentiles),
+            "resolution": _checks.check_count("grid_resolution", grid_resolution),
             "few": MOST_LINES,
         }
         if features is None:
-            pairs = ranked_terms(source, 2, _style.check_count("max_panels", max_panels))
+            pairs = ranked_terms(source, 2, _checks.check_count("max_panels", max_panels))
         else:
             pairs = [source.find_set(feature, 2) for feature in _listed(features)]
         interactions = []
@@ -318,7 +318,7 @@ class InteractionDisplay:
             ax, along.places(), self.sample_weight, along.density_edges(), density_kw
         )
         _style.tidy(ax)
-        ax.set_ylabel(f"joint effect on {_style.plain(_style.shorten(self.response, 24))}")
+        ax.set_ylabel(_style.effect_label("joint effect", self.response))
         _style.draw_legend_above(ax, lines, partner.labels, partner.name, is_own_figure)
         self.lines_.append(lines)
         self.heatmaps_.append(None)

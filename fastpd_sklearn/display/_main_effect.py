@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
-from fastpd_sklearn.display import _style
+from fastpd_sklearn.display import _checks, _style
 from fastpd_sklearn.display._axis import (
     FeatureAxis,
     draw_curve,
@@ -202,7 +202,7 @@ class MainEffectDisplay:
             Not drawn yet: call :meth:`plot`.
         """
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
-        low, high = _style.check_percentiles(percentiles)
+        low, high = _checks.check_percentiles(percentiles)
         if features is None:
             players = _strongest(source, max_panels)
         else:
@@ -246,6 +246,9 @@ class MainEffectDisplay:
         """
         width, height = PANEL_SIZE
         height += extra_height([effect.axis for effect in self.effects], width)
+        n_cols = min(_checks.check_count("n_cols", n_cols), len(self.effects))
+        n_rows = -(-len(self.effects) // n_cols)
+        height += _style.legend_height(self.output_names, n_cols * width) / n_rows
         self.figure_, self.axes_ = _style.make_axes(
             ax, len(self.effects), n_cols, (width, height), type(self).__name__
         )
@@ -280,7 +283,7 @@ class MainEffectDisplay:
             else:
                 width = 0.7 / n_outputs
                 places = np.arange(len(levels)) + (k - (n_outputs - 1) / 2) * width
-                look = {"color": look["color"], "width": width, "label": name, **(bar_kw or {})}
+                look = {**_style.bar_style(k), "width": width, "label": name, **(bar_kw or {})}
                 self.bars_[i, k] = ax.bar(places, levels, **look)
 
     def _set_limits(self, panels, sharey: bool) -> None:
@@ -297,7 +300,7 @@ class MainEffectDisplay:
             _style.tidy(panel)
         firsts = list(self.axes_[:, 0] if self.axes_.ndim == 2 else panels[:1])
         for panel in firsts:
-            panel.set_ylabel(f"effect on {_style.plain(_style.shorten(self.response, 28))}")
+            panel.set_ylabel(_style.effect_label("effect", self.response))
         if is_own_figure and sharey:
             for panel in panels:
                 panel.tick_params(labelleft=panel in firsts)
@@ -314,7 +317,7 @@ def _range(levels: np.ndarray) -> tuple[float, float]:
 
 def _strongest(source: Source, n: int) -> list[int]:
     """The features whose main effects are largest on average, the largest first."""
-    n = _style.check_count("max_panels", n)
+    n = _checks.check_count("max_panels", n)
     ranked = source.thinned()
     size = {}
     for k in range(len(source.players)):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 
-from fastpd_sklearn.explainers import Explanation
-from fastpd_sklearn.forest import _frames
+from fastpd_sklearn.display._checks import check_count
+from fastpd_sklearn.display._text import plain, plain_all, shorten, shorten_all
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours, which colour-blind people can tell apart, the darker ones first."""
@@ -154,6 +152,11 @@ def line_style(k: int) -> dict:
     return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k // len(COLOURS) % 7]}
 
 
+def bar_style(k: int) -> dict:
+    """Colour of the ``k``-th of several bars, with a pattern where colours come again."""
+    return {"color": COLOURS[k % len(COLOURS)], "hatch": ("", "xx", "..")[k // len(COLOURS) % 3]}
+
+
 def line_styles(n: int, is_ordered: bool) -> list[dict]:
     """Looks of several lines; from dark to light where they have an order."""
     if not is_ordered:
@@ -191,33 +194,6 @@ def leave_room(ax, low: float, high: float) -> None:
     ax.set_ylim(low - size * (DENSITY_HEIGHT + 0.08), high + 0.06 * size)
 
 
-def check_percentiles(percentiles) -> tuple[float, float]:
-    """Two ascending quantiles between 0 and 1, or ``ValueError``."""
-    low, high = percentiles if np.shape(percentiles) == (2,) else (np.nan, np.nan)
-    if not 0 <= low < high <= 1:
-        raise ValueError(
-            f"percentiles={percentiles!r} should be two ascending numbers between 0 and 1, such "
-            "as (0.01, 0.99)"
-        )
-    return float(low), float(high)
-
-
-def check_count(name: str, value) -> int:
-    """A positive int, or ``ValueError`` that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r} should be a positive int")
-    return int(value)
-
-
-def check_explanation(explanation) -> None:
-    """Refuse what is no explanation."""
-    if not isinstance(explanation, Explanation):
-        raise TypeError(
-            "from_explanation takes what explain() of an explainer returns, and got a "
-            f"{type(explanation).__name__}"
-        )
-
-
 def draw_legend(figure, ax, handles, names, is_own_figure: bool):
     """A legend for all panels: above them in a figure of our own, else in the first panel.
 
@@ -251,21 +227,24 @@ def draw_legend_above(ax, handles, labels, title: str, is_own_figure: bool):
     return ax.legend(handles, plain_all(labels), **look, **place)
 
 
+def legend_height(names, width: float) -> float:
+    """Height of the legend of a figure of some width, in inches; 0 for a single name."""
+    labels = shorten_all(names, 24)
+    if len(labels) == 1:
+        return 0.0
+    return 0.1 + 0.19 * -(-len(labels) // _legend_look(labels, width)["ncols"])
+
+
+def effect_label(what: str, response: str) -> str:
+    """Label of an axis of effects: on two lines, for an axis is not long."""
+    return f"{what} on\n{plain(shorten(response, 28))}"
+
+
 def _legend_look(labels, width: float) -> dict:
     """As many columns as fit into some inches."""
     n_cols = int(width // (SMALL_LETTER * (max(map(len, labels)) + 7)))
     n_cols = min(max(1, n_cols), len(labels))
     return {"frameon": False, "fontsize": "small", "title_fontsize": "small", "ncols": n_cols}
-
-
-def plain(text) -> str:
-    """A text in which dollars are dollars, and no formulas."""
-    return str(text).replace("$", r"\$")
-
-
-def plain_all(texts) -> list[str]:
-    """:func:`plain` of several."""
-    return [plain(text) for text in texts]
 
 
 def draw_density(ax, values, weights=None, edges=None, density_kw=None):
@@ -299,112 +278,3 @@ def draw_density(ax, values, weights=None, edges=None, density_kw=None):
     look = {"fill": True, "color": "0.8", "zorder": 0, "transform": ax.get_xaxis_transform()}
     heights = DENSITY_HEIGHT * counts / counts.max()
     return ax.stairs(heights, edges, **{**look, **(density_kw or {})})
-
-
-def shorten(name, width: int) -> str:
-    """A name of at most so many characters: start and end, where names differ.
-
-    Parameters
-    ----------
-    name : object
-    width : int
-
-    Returns
-    -------
-    str
-    """
-    name = str(name)
-    if len(name) <= width:
-        return name
-    end = (width - 1) // 2
-    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
-
-
-def shorten_all(names, width: int) -> list[str]:
-    """Short names that are still different from each other where the names are.
-
-    Parameters
-    ----------
-    names : iterable of object
-    width : int
-
-    Returns
-    -------
-    list of str
-        Names that would look the same show the place where they begin to differ instead of
-        their start.
-    """
-    names = [str(name) for name in names]
-    short = [shorten(name, width) for name in names]
-    for text in {text for text in short if short.count(text) > 1}:
-        alike = [i for i, other in enumerate(short) if other == text]
-        begin = _n_common([names[i] for i in alike]) - width // 4
-        for i in alike:
-            short[i] = _shorten_from(names[i], max(begin, 0), width)
-    return short
-
-
-def _n_common(names: list[str]) -> int:
-    """How many letters some names begin with in common."""
-    return next(
-        (n for n, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1),
-        min(map(len, names)),
-    )
-
-
-def _shorten_from(name: str, begin: int, width: int) -> str:
-    text = f"…{name[begin:]}" if begin > 0 else name
-    return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def short_names(names, size: int, width: int) -> dict[str, str]:
-    """Short names of features in labels of so many of them.
-
-    Parameters
-    ----------
-    names : iterable of str
-        All features, from which each is to be told.
-    size : int
-        Features in a label.
-    width : int
-        Of a label of one feature; one of several is up to half as long again.
-
-    Returns
-    -------
-    dict of str to str
-    """
-    names = list(names)
-    room = width if size == 1 else max(8, 3 * width // (2 * size))
-    return dict(zip(names, shorten_all(names, room), strict=True))
-
-
-def term_labels(terms, names, width: int) -> list[str]:
-    """Short labels of sets of features.
-
-    Parameters
-    ----------
-    terms : list of tuple of str
-    names : iterable of str
-    width : int
-        See :func:`short_names`.
-
-    Returns
-    -------
-    list of str
-    """
-    short = {size: short_names(names, size, width) for size in {len(term) for term in terms}}
-    return [" × ".join(short[len(term)][name] for name in term) for term in terms]
-
-
-def short_number(value) -> str:
-    """A number with four digits, or with all digits before the point."""
-    text = f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
-    return text.replace("-", "−")
-
-
-def short_value(value) -> str:
-    """A value of a feature: a number, a label, or that it is missing."""
-    if _frames.is_missing(value):
-        return "missing"
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return short_number(value) if is_number else shorten(value, 18)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastpd_sklearn.display import _style
+from fastpd_sklearn.display import _checks, _style, _text
 from fastpd_sklearn.display._axis import extra_height, make_axis
 from fastpd_sklearn.display._heatmap import draw_colorbar, draw_dots, draw_heatmap, effect_limits
 from fastpd_sklearn.display._source import (
@@ -196,10 +196,10 @@ class ThreeWayDisplay:
         """
         source = open_source(explainer, X, target=target)
         source.one_output(cls.__name__)
-        n_slices = _style.check_count("n_slices", n_slices)
+        n_slices = _checks.check_count("n_slices", n_slices)
         layout = {
-            "percentiles": _style.check_percentiles(percentiles),
-            "resolution": _style.check_count("grid_resolution", grid_resolution),
+            "percentiles": _checks.check_percentiles(percentiles),
+            "resolution": _checks.check_count("grid_resolution", grid_resolution),
             "few": MOST_SLICES,
         }
         term = ranked_terms(source, 3, 1)[0] if features is None else source.find_set(features, 3)
@@ -239,8 +239,8 @@ class ThreeWayDisplay:
         panels = [panel for panel in self.axes_.flat if panel is not None]
         limits = effect_limits(self.values)
         self.heatmaps_, self.dots_ = [], []
-        name = _style.shorten(self.slices.name, 20)
-        titles = _style.plain_all(f"{name} = {label}" for label in self.slices.labels)
+        name = _text.shorten(self.slices.name, 20)
+        titles = _text.plain_all(f"{name} = {label}" for label in self.slices.labels)
         for k, (panel, values) in enumerate(zip(panels, self.values, strict=True)):
             self.heatmaps_.append(draw_heatmap(panel, self.axes, values, limits, heatmap_kw))
             self.dots_.append(draw_dots(panel, self.axes, self.slices.rows == k, scatter_kw))

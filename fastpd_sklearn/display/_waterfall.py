@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from fastpd_sklearn.display import _style
+from fastpd_sklearn.display import _checks, _style, _text
 from fastpd_sklearn.display._source import fit_explainer, open_source
 from fastpd_sklearn.explainers._outputs import share
 from fastpd_sklearn.forest import _rows
@@ -198,7 +198,7 @@ class WaterfallDisplay:
         WaterfallDisplay
             Not drawn yet: call :meth:`plot`.
         """
-        _style.check_explanation(explanation)
+        _checks.check_explanation(explanation)
         names = explanation.output_names
         if len(names) > 1 if target is None else str(target) not in names:
             raise ValueError(
@@ -246,7 +246,7 @@ class WaterfallDisplay:
         -------
         self : WaterfallDisplay
         """
-        self.labels_, steps = self._steps(_style.check_count("max_terms", max_terms))
+        self.labels_, steps = self._steps(_checks.check_count("max_terms", max_terms))
         height = 1.1 + BAR_HEIGHT * (len(steps) + 2)
         self.figure_, axes = _style.make_axes(ax, 1, 1, (6.4, height), type(self).__name__)
         self.ax_ = axes.flat[0]
@@ -281,7 +281,7 @@ class WaterfallDisplay:
     def _term_labels(self, terms: list[tuple[str, ...]]) -> list[str]:
         """Features and their values, on two lines where one is too short."""
         names = dict.fromkeys(name for term in self.terms for name in term)
-        short = {n: _style.short_names(names, n, 30) for n in {len(term) for term in terms}}
+        short = {n: _text.short_names(names, n, 30) for n in {len(term) for term in terms}}
         shown = self.row_values or {}
         labels = []
         for term in terms:
@@ -308,15 +308,15 @@ class WaterfallDisplay:
         self.texts_ = []
         for place, start, end, step in zip(places, starts, ends, steps, strict=True):
             sign = "+" if step > 0 else ""
-            text = f" {sign}{_style.short_number(step)}"
+            text = f" {sign}{_text.short_number(step)}"
             self.texts_.append(self.ax_.text(max(start, end), place, text, **look))
 
     def _dress(self, n_steps: int) -> None:
         ax = self.ax_
         prediction = self.base_value + self.values.sum() + self.remainder
-        first = f"mean: {_style.short_number(self.base_value)}"
-        last = f"this row: {_style.short_number(prediction)}"
-        labels = _style.plain_all([first, *self.labels_, last])
+        first = f"mean: {_text.short_number(self.base_value)}"
+        last = f"this row: {_text.short_number(prediction)}"
+        labels = _text.plain_all([first, *self.labels_, last])
         ax.set_yticks(np.arange(n_steps + 2), labels)
         for text in ax.get_yticklabels():
             text.set_size("small" if "\n" in text.get_text() else "medium")
@@ -328,7 +328,7 @@ class WaterfallDisplay:
         size = (high - low) or 1.0
         ax.set_xlim(low - 0.04 * size, high + 0.2 * size)
         _style.set_few_ticks(ax)
-        ax.set_xlabel(_style.plain(_style.shorten(self.response, 50)), loc="right")
+        ax.set_xlabel(_text.plain(_text.shorten(self.response, 50)), loc="right")
         _style.tidy(ax)
 
 
@@ -345,5 +345,5 @@ def _row_values(explanation, row: int) -> dict[str, str]:
     shown = {}
     for name, columns in zip(explanation.feature_names, explanation.columns, strict=True):
         if len(columns) == 1:
-            shown[name] = _style.short_value(_rows.column_array(X, columns[0]).tolist()[0])
+            shown[name] = _text.short_value(_rows.column_array(X, columns[0]).tolist()[0])
     return shown

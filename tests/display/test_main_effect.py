@@ -62,7 +62,7 @@ def test_classes_are_lines_of_their_own(classifier, X, truth):
         assert_allclose(at(line, points), expected[:, k], atol=1e-12)
     (legend,) = display.figure_.legends
     assert [text.get_text() for text in legend.get_texts()] == ["high", "low", "mid"]
-    assert display.axes_[0, 0].get_ylabel() == "effect on probability"
+    assert display.axes_[0, 0].get_ylabel() == "effect on\nprobability"
 
 
 @pytest.mark.parametrize("way", ["from_estimator", "from_explainer"])
@@ -76,7 +76,7 @@ def test_target_chooses_a_class(classifier, X, truth, way):
     points = np.linspace(-1.5, 1.5, 7)
     expected = truth(classifier.predict_proba, X, [0], points[:, None])[:, 2]
     assert_allclose(at(display.lines_[0, 0], points), expected, atol=1e-12)
-    assert display.axes_[0, 0].get_ylabel() == "effect on probability of mid"
+    assert display.axes_[0, 0].get_ylabel() == "effect on\nprobability of mid"
 
 
 def test_a_binary_classifier_shows_its_second_class(X, y, truth):
@@ -84,9 +84,9 @@ def test_a_binary_classifier_shows_its_second_class(X, y, truth):
 
     model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, y > 1)
     display = MainEffectDisplay.from_estimator(model, X, [0]).plot()
-    assert display.axes_[0, 0].get_ylabel() == "effect on probability of True"
+    assert display.axes_[0, 0].get_ylabel() == "effect on\nprobability of True"
     other = MainEffectDisplay.from_estimator(model, X, [0], target=False).plot()
-    assert other.axes_[0, 0].get_ylabel() == "effect on probability of False"
+    assert other.axes_[0, 0].get_ylabel() == "effect on\nprobability of False"
     points = np.linspace(-1.5, 1.5, 7)
     expected = truth(model.predict_proba, X, [0], points[:, None])
     assert_allclose(at(display.lines_[0, 0], points), expected[:, 1], atol=1e-12)
@@ -209,6 +209,45 @@ def test_weights(model, X, truth):
     assert heights[0] == 0 < heights[-1]
 
 
+def test_codes_of_categories(X):
+    """A column of codes is no line; missing is a category only where values are missing."""
+    rows = np.column_stack([np.arange(60) % 5, X[:, 0]]).astype(float)
+    target = np.array([3.0, -1.0, 0.0, 5.0, 2.0])[np.arange(60) % 5]
+    model = HistGradientBoostingRegressor(categorical_features=[0], min_samples_leaf=3, max_iter=9)
+    for gaps, expected in [(False, ["0", "1", "2", "3", "4"]), (True, [*"01234", "missing"])]:
+        shown = rows.copy()
+        if gaps:
+            shown[::9, 0] = np.nan
+        model.fit(shown, target)
+        display = MainEffectDisplay.from_estimator(model, shown, [0]).plot()
+        words = [text.get_text() for text in display.axes_[0, 0].get_xticklabels()]
+        assert words == expected
+        for word, bar in zip(words, display.bars_[0, 0], strict=True):
+            replaced = shown.copy()
+            replaced[:, 0] = np.nan if word == "missing" else float(word)
+            effect = model.predict(replaced).mean() - model.predict(shown).mean()
+            assert_allclose(bar.get_height(), effect, atol=1e-12)
+
+
+def test_odd_columns():
+    """Infinite, all missing, nullable and tiny values."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"inf": rng.normal(size=50), "gone": np.ones(50)})
+    frame["nullable"] = pd.array(rng.integers(0, 9, 50), dtype="Int64")
+    frame["tiny"] = rng.normal(size=50) * 1e-12
+    frame.loc[3, "inf"] = np.inf
+    frame.loc[5, "nullable"] = pd.NA
+    target = frame["tiny"] * 1e12
+    model = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3).fit(frame, target)
+    frame["gone"] = np.nan
+    display = MainEffectDisplay.from_estimator(model, frame, list(frame)).plot()
+    assert np.isfinite(display.lines_[0, 0].get_xdata()).all()
+    assert [text.get_text() for text in display.axes_[0, 1].get_xticklabels()] == ["missing"]
+    assert display.markers_[2, 0] is not None
+    assert abs(display.axes_.flat[3].get_xlim()[1]) < 1e-10
+
+
 def test_models_that_are_no_trees_are_lines(X, y):
     model = LinearRegression().fit(X, y)
     explainer = VanillaPDExplainer().fit(model, X)
@@ -275,6 +314,7 @@ def test_thirty_features(many, assert_legible):
         ({"target": "nope"}, "target='nope' is none of"),
         ({"percentiles": (0.9, 0.1)}, r"percentiles=\(0.9, 0.1\)"),
         ({"percentiles": 0.5}, "percentiles=0.5"),
+        ({"percentiles": ("a", "b")}, "percentiles="),
         ({"max_panels": 0}, "max_panels=0"),
     ],
     ids=str,

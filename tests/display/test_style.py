@@ -17,6 +17,7 @@ from fastpd_sklearn.display import (
     WaterfallDisplay,
 )
 from fastpd_sklearn.display import _style as style
+from fastpd_sklearn.display import _text as text
 
 DISPLAYS = [
     ImportanceDisplay,
@@ -167,19 +168,63 @@ def test_colours_can_be_told_apart_without_red_and_green():
     [("short", 5, "short"), ("abcdefghij", 7, "abc…hij"), ("abcdefghij", 6, "abc…ij"), (3, 4, "3")],
 )
 def test_short_names(name, width, expected):
-    assert style.shorten(name, width) == expected
+    assert text.shorten(name, width) == expected
 
 
 def test_short_names_stay_different():
     names = ["workclass, state government", "workclass, city government", "workclass", "age"]
-    short = style.shorten_all(names, 16)
+    short = text.shorten_all(names, 16)
     assert len(set(short)) == 4
-    assert all(len(text) <= 16 for text in short)
+    assert all(len(name) <= 16 for name in short)
     assert short[2:] == ["workclass", "age"]
     alike = [f"the same beginning {k} the same end" for k in range(12)]
-    short = style.shorten_all(alike, 16)
+    short = text.shorten_all(alike, 16)
     assert len(set(short)) == 12
-    assert all(str(k) in text for k, text in enumerate(short))
+    assert all(str(k) in name for k, name in enumerate(short))
+
+
+def test_odd_names_and_legends(X, y, assert_legible):
+    """Dollars are no formulas, and legends leave no name out that begins with a dash below."""
+    pd = pytest.importorskip("pandas")
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    frame = pd.DataFrame(X, columns=["price ($/m$^2$)", "_hidden", "two\nlines", "plain"])
+    classes = ["$a$", "_b", "a class of a name that is quite long", "d"]
+    labels = np.array(classes)[np.digitize(y, np.quantile(y, [0.25, 0.5, 0.75]))]
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5).fit(frame, labels)
+    displays = [
+        MainEffectDisplay.from_estimator(model, frame, max_panels=1),
+        MainEffectDisplay.from_estimator(model, frame),
+        ImportanceDisplay.from_estimator(model, frame),
+    ]
+    for display in displays:
+        figure = display.plot().figure_
+        assert_legible(figure)
+        (legend,) = figure.legends
+        assert len(legend.get_texts()) == 4
+        assert "_b" in [text.get_text() for text in legend.get_texts()]
+        assert_within(legend, figure)
+    shown = [panel.get_xlabel() for panel in displays[1].axes_.flat if panel is not None]
+    assert r"price (\$/m\$^2\$)" in shown
+    assert "two lines" in shown
+
+
+def assert_within(artist, figure):
+    box, whole = artist.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0 <= box.x1 <= whole.x1
+    assert whole.y0 <= box.y0 <= box.y1 <= whole.y1
+
+
+def test_more_classes_than_colours():
+    from sklearn.tree import DecisionTreeClassifier
+
+    rows = np.random.default_rng(0).normal(size=(90, 2))
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(rows, np.arange(90) % 9)
+    lines = MainEffectDisplay.from_estimator(model, rows, [0]).plot().lines_[0]
+    looks = {(line.get_color(), line.get_linestyle()) for line in lines}
+    bars = ImportanceDisplay.from_estimator(model, rows).plot().bars_
+    patterns = {(one[0].get_facecolor(), one[0].get_hatch()) for one in bars}
+    assert len(looks) == len(patterns) == 9
 
 
 @pytest.mark.parametrize(
@@ -198,7 +243,7 @@ def test_short_names_stay_different():
     ],
 )
 def test_short_values(value, expected):
-    assert style.short_value(value) == expected
+    assert text.short_value(value) == expected
 
 
 @pytest.mark.parametrize("name", package.__all__)
