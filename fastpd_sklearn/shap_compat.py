@@ -271,7 +271,7 @@ class TreeExplainer:
     def _check_names(self, feature_names) -> list[str] | None:
         if feature_names is None:
             return None
-        names = [str(name) for name in feature_names]
+        names = [str(name) for name in np.ravel(np.asarray(feature_names, dtype=object))]
         if len(names) != self.explainer.n_features_in_:
             raise ValueError(
                 f"feature_names has {len(names)} names, and the model has "

@@ -12,8 +12,8 @@ from fastpd_sklearn.forest import _rows
 
 BY = ("feature", "term", "order")
 
-BLOCK_ROWS = 4096
-"""Rows that are explained at a time."""
+BLOCK_BYTES = 2**27
+"""Size of the values that are explained at a time: each time costs something by itself."""
 
 BAR_HEIGHT = 0.26
 """Of a bar with the space above it, in inches."""
@@ -188,9 +188,10 @@ class ImportanceDisplay:
         by = _check_by(by, explainer.output)
         n_rows = source.X.shape[0]
         weights = np.ones(n_rows) if source.weights is None else source.weights
+        block = max(1, BLOCK_BYTES // (8 * len(explainer.terms_) * len(explainer.intercept_)))
         total, rest = 0.0, 0.0
-        for start in range(0, n_rows, BLOCK_ROWS):
-            part = slice(start, min(n_rows, start + BLOCK_ROWS))
+        for start in range(0, n_rows, block):
+            part = slice(start, min(n_rows, start + block))
             if np.any(weights[part]):
                 explanation = explainer.explain(_rows.take(source.X, part))
                 sizes = _mean_sizes(explanation, source.outputs, weights[part])

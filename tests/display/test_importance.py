@@ -93,7 +93,7 @@ def test_weights_average_the_rows(model, X):
 
 
 def test_blocks_of_rows_are_one(model, X, game, monkeypatch):
-    monkeypatch.setattr("fastpd_sklearn.display._importance.BLOCK_ROWS", 7)
+    monkeypatch.setattr("fastpd_sklearn.display._importance.BLOCK_BYTES", 8 * 4 * 7)
     display = ImportanceDisplay.from_estimator(model, X)
     size = [np.abs(oracles.shapley_interaction(game, (k,))).mean() for k in range(4)]
     assert_allclose(display.importances[:, 0], size, rtol=1e-10)
