@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
 from benchmarks.cases import Inputs
-from benchmarks.jobs import Answer, Job, joint_points, pair_block
+from benchmarks.jobs import Answer, Job
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer
 from fastpd_sklearn.forest import find_reader
 
@@ -77,6 +75,28 @@ def pd_curves(inputs: Inputs) -> Job:
     return Job(work, read)
 
 
+def components_blocks(inputs: Inputs) -> Job:
+    """Components of any order block by block: their running means, and values of some rows."""
+    sample = inputs.sample
+
+    def work():
+        explainer = FastPDExplainer(
+            output="component", max_order=None, n_jobs=inputs.case.threads
+        ).fit(inputs.model, inputs.background)
+        terms, means, picked = [], [], []
+        for names, values in explainer.explain_blocks(inputs.rows):
+            terms += names
+            picked.append(values[sample].T)
+            means.append(np.abs(values, out=values).mean(axis=0))
+        return terms, np.concatenate(means), np.concatenate(picked)
+
+    def read(result):
+        terms, _, values = result
+        return Answer([":".join(term) for term in terms], values, True, sample)
+
+    return Job(work, read)
+
+
 def pd_grid(n_points: int):
     def contender(inputs: Inputs) -> Job:
         grid = inputs.grid(n_points)
@@ -84,29 +104,29 @@ def pd_grid(n_points: int):
         def work():
             explainer = FastPDExplainer(n_jobs=inputs.case.threads)
             explainer.fit(inputs.model, inputs.background)
-            return explainer, explainer.transform(grid)
+            columns = enumerate(grid.T)
+            averages = [explainer.partial_dependence(j, points).average[0] for j, points in columns]
+            return explainer.intercept_[0], np.array(averages)
 
-        return Job(work, lambda result: _read(*result))
+        return Job(work, lambda result: Answer(inputs.names, result[1] - result[0], True))
 
     return contender
 
 
 def pd_pairs(n_points: int):
-    """The joint partial dependence of all pairs, on rows that hold all their grids."""
-
     def contender(inputs: Inputs) -> Job:
-        rows = joint_points(inputs.grid(n_points))
-        pairs = list(combinations(range(inputs.case.n_columns), 2))
+        grid = inputs.grid(n_points)
 
         def work():
-            explainer = FastPDExplainer(features=pairs, max_order=2, n_jobs=inputs.case.threads)
+            explainer = FastPDExplainer(n_jobs=inputs.case.threads)
             explainer.fit(inputs.model, inputs.background)
-            return explainer.intercept_[0], explainer.transform(rows)
+            result = explainer.pairwise_partial_dependence(grid=list(grid.T))
+            return explainer.intercept_[0], result.pairs, result.average[0]
 
         def read(result):
-            mean, values = result
-            picked = [values[pair_block(*p, n_points), t] - mean for t, p in enumerate(pairs)]
-            return Answer([f"x{i}:x{j}" for i, j in pairs], np.array(picked), True)
+            mean, pairs, average = result
+            terms = [f"x{i}:x{j}" for i, j in pairs.tolist()]
+            return Answer(terms, average.reshape(len(terms), -1) - mean, True)
 
         return Job(work, read)
 

@@ -101,13 +101,19 @@ TASKS = (
     Task(
         "pd_pairs",
         "Fit, and every pair of columns on a grid of 5 x 5 points",
-        square("xgb_6", (1_000, 40_000, 400_000), (20, 50)),
+        square("xgb_6", (1_000, 40_000, 400_000), COLUMNS),
         {
             OURS: ours.pd_pairs(5),
             "woodelf": peers.woodelf_pd_pairs(5),
             "sklearn": peers.sklearn_pd_pairs(5),
         },
         quick=True,
+    ),
+    Task(
+        "pd_pairs100",
+        "Fit, and every pair of columns on a grid of 100 x 100 points",
+        square("xgb_6", (40_000, 400_000), (50,)),
+        {OURS: ours.pd_pairs(100), "woodelf": peers.woodelf_pd_pairs(100)},
     ),
     Task(
         "shap",
@@ -155,8 +161,8 @@ TASKS = (
     Task(
         "components_any",
         "Components of any order",
-        square("xgb_6", (1_000, 10_000), (20,)) + square("xgb_6", (1_000,), (397,)),
-        {OURS: ours.components_any, "woodelf": peers.woodelf_components_any},
+        square("xgb_6", (1_000, 10_000), (20, 397)),
+        {OURS: ours.components_blocks, "woodelf": peers.woodelf_components_any},
     ),
     Task(
         "figure3",

@@ -46,6 +46,8 @@ cdef enum:
 
 WHOLE_ROWS = 4             # rows a pattern from which on a table is over all patterns
 BATCH_BYTES = 1 << 20      # a thread, of the tables of a batch (a tree may need more): they stay cached
+FEW_ROWS = 1 << 14         # up to which tables are read so seldom that batches are better large
+LARGE_BATCHES = 16         # times as large
 TABLE_BYTES = 1 << 27      # of one tree's tables, at most, where fewer rows at a time can see to it
 INDEX_BYTES = 1 << 26      # of the kept places
 
@@ -131,9 +133,9 @@ def attribute(
     job.is_interior = rules.is_interior
     job.n_words, job.n_outputs = geometry.n_words, out.shape[1]
     job.out = &out[0, 0, 0]
-    cdef int64_t first
+    cdef int64_t first, room = BATCH_BYTES * n_threads * (LARGE_BATCHES if n_rows <= FEW_ROWS else 1)
     for first_tree, last_tree, part in coverage.parts(n_threads):
-        for start, stop in _batches(tree_bytes[first_tree:last_tree], n_threads):
+        for start, stop in _batches(tree_bytes[first_tree:last_tree], room):
             for first in range(0, n_rows, span):
                 _batch(&job, part, first_tree + start, first_tree + stop, first,
                        min(<int64_t> span, n_rows - first), n_threads)
@@ -170,11 +172,11 @@ def _layout(units, plan, int64_t n_rows, int64_t n_values):
     return whole, span, np.diff(so_far[units.tree_unit])
 
 
-def _batches(tree_bytes, int n_threads):
+def _batches(tree_bytes, int64_t room):
     """Runs of trees whose tables are made at a time: no value depends on them."""
     batches, first, used = [], 0, 0
     for tree, size in enumerate(tree_bytes.tolist()):
-        if used and used + size > BATCH_BYTES * n_threads:
+        if used and used + size > room:
             batches.append((first, tree))
             first, used = tree, 0
         used += size

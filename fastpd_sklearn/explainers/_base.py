@@ -471,16 +471,18 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         check_is_fitted(self)
         return partial_dependence(self._fitted, features, grid)
 
-    def pairwise_partial_dependence(self, features=None, *, grid_resolution=20) -> Bunch:
+    def pairwise_partial_dependence(self, features=None, *, grid=None, grid_resolution=20) -> Bunch:
         """Joint partial dependence on all pairs of features at once.
 
         Parameters
         ----------
         features : list of int or str, default=None
             Columns by number or name, groups of one column by name; None for all.
+        grid : list of array-like of shape (n_points,), default=None
+            The points of each feature. None: some of those that :meth:`partial_dependence` takes
+            where it is given no grid, the first and the last among them.
         grid_resolution : int, default=20
-            Most points of a feature: some of those that :meth:`partial_dependence` takes where
-            it is given no grid, the first and the last among them.
+            How many of those at most.
 
         Returns
         -------
@@ -497,7 +499,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         """
         check_is_fitted(self)
         _checks.check_resolution(grid_resolution)
-        return pairwise_partial_dependence(self._fitted, features, grid_resolution)
+        return pairwise_partial_dependence(self._fitted, features, grid, grid_resolution)
 
     # ---------------------------------------------------------- conventions
 

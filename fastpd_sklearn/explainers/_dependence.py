@@ -33,13 +33,13 @@ def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
     return result
 
 
-def pairwise_partial_dependence(fitted: Fitted, features, grid_resolution: int) -> Bunch:
+def pairwise_partial_dependence(fitted: Fitted, features, grid, grid_resolution: int) -> Bunch:
     """See :meth:`BaseExplainer.pairwise_partial_dependence`."""
     if features is None:
         players = list(range(len(fitted.players)))
     else:
         players = list(fitted.players.find_term(tuple(features)))
-    grids = [_thinned(_points(fitted, player, None), grid_resolution) for player in players]
+    grids = _pairwise_grids(fitted, players, grid, grid_resolution)
     pairs = list(combinations(range(len(players)), 2))
     size = max((len(grid) for grid in grids), default=0)
     n_outputs = len(fitted.selection.outputs)
@@ -98,6 +98,23 @@ def _pair_by_pair(fitted: Fitted, rows, pairs: list[tuple[int, ...]]) -> np.ndar
         values = fitted.engine.index_values(grid, "component", [pair])
         out[k] = values[:, 0].T.reshape(-1, size, size)
     return out
+
+
+def _pairwise_grids(fitted: Fitted, players, grid, grid_resolution: int) -> list[np.ndarray]:
+    """Points of every feature: those given, or some of its own."""
+    if grid is None:
+        return [_thinned(_points(fitted, player, None), grid_resolution) for player in players]
+    listed = isinstance(grid, tuple | list) or (isinstance(grid, np.ndarray) and grid.ndim == 2)
+    if not listed or len(grid) != len(players) or any(np.isscalar(points) for points in grid):
+        raise ValueError(
+            f"grid: expected a list of {len(players)} arrays, one for each feature, which hold "
+            "the points of that feature"
+        )
+    if any(len(fitted.players.columns[player]) > 1 for player in players):
+        raise ValueError(
+            "grid: pairs are for features of one column, not for groups of several"
+        )
+    return [_points(fitted, player, points) for player, points in zip(players, grid, strict=True)]
 
 
 def _thinned(points: np.ndarray, most: int) -> np.ndarray:

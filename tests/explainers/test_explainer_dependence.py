@@ -204,6 +204,19 @@ def test_all_pairs_of_features_with_few_values(model, X):
     assert np.isnan(result.average[:, 0, :, 2:]).all()
 
 
+def test_all_pairs_on_points_of_ones_own(model, X):
+    explainer = FastPDExplainer(groups={"both": [1, 2]}).fit(model, X)
+    grid = [[-1.0, 0.0, 1.0], np.array([0.5])]
+    result = explainer.pairwise_partial_dependence([0, 3], grid=grid)
+    truth = explainer.partial_dependence((0, 3), grid=grid).average
+    assert_allclose(result.average[:, 0, :, :1], truth, atol=1e-12)
+    for wrong in ([[1.0]], [1.0, 2.0], "many"):
+        with pytest.raises(ValueError, match="grid: expected a list of 2 arrays"):
+            explainer.pairwise_partial_dependence([0, 3], grid=wrong)
+    with pytest.raises(ValueError, match="not for groups"):
+        explainer.pairwise_partial_dependence([0, "both"], grid=[[0.0], [[0.0, 1.0]]])
+
+
 @pytest.mark.parametrize("resolution", [1, 2.5, "many"])
 def test_pairs_of_an_odd_resolution(model, X, resolution):
     with pytest.raises(ValueError, match=r"grid_resolution=.* should be an int"):
