@@ -111,9 +111,7 @@ def _pairwise_grids(fitted: Fitted, players, grid, grid_resolution: int) -> list
             "the points of that feature"
         )
     if any(len(fitted.players.columns[player]) > 1 for player in players):
-        raise ValueError(
-            "grid: pairs are for features of one column, not for groups of several"
-        )
+        raise ValueError("grid: pairs are for features of one column, not for groups of several")
     return [_points(fitted, player, points) for player, points in zip(players, grid, strict=True)]
 
 
