@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.model_selection._search import BaseSearchCV as BaseSearchCV
 
 _TREE_FIELDS = {
     "left_child",

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from fastpd_sklearn.explainers._models import classes_of, kind_of, tags_of
-from fastpd_sklearn.forest import Head, find_reader
+from fastpd_sklearn.forest import Head, NoSumOfTreesError, Reader, find_reader
 
 RESPONSE_METHODS = ("auto", "raw", "predict", "predict_proba", "decision_function")
 
@@ -142,12 +142,12 @@ class Response:
 
     def __init__(self, model, response_method: str) -> None:
         self._model = model
-        self._reader = None
+        self._reader, head = None, None
         if response_method in ("auto", "raw"):
-            self._reader = find_reader(model)
-        if self._reader is not None:
+            self._reader, head = _find_sum_of_trees(model)
+        if head is not None:
             self._method = "raw"
-            self.head = _read_head(self._reader, model)
+            self.head = head
         else:
             self._method = _choose_method(model, response_method)
             self.head = Head(
@@ -195,11 +195,17 @@ def _answered_classes(model, method: str) -> np.ndarray | None:
     return classes_of(model)
 
 
-def _read_head(reader, model) -> Head:
+def _find_sum_of_trees(model) -> tuple[Reader | None, Head | None]:
+    """The reader of a model and its head; None for a model that is no sum of trees."""
+    reader = find_reader(model)
+    if reader is None:
+        return None, None
     try:
-        return reader.read(model).head
+        return reader, reader.read(model).head
     except NotFittedError:
         raise
+    except NoSumOfTreesError:
+        return None, None
     except ValueError as error:
         raise ValueError(
             f"{error}; to explain the model by prediction nevertheless, say which response: "

@@ -3,6 +3,7 @@
 from fastpd_sklearn.forest._forest import Forest, ForestBuilder
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._inputs import InputMap, Inputs
+from fastpd_sklearn.forest._members import NoSumOfTreesError
 from fastpd_sklearn.forest._registry import Reader, Reading, find_reader
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Head",
     "InputMap",
     "Inputs",
+    "NoSumOfTreesError",
     "Reader",
     "Reading",
     "find_reader",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
 
 from fastpd_sklearn.forest import _frames
 
@@ -37,19 +38,25 @@ class InputMap:
         Whether numbers given for a column of labels, in an array or in a column of a data
         frame that is not categorical, are taken for codes. If False they are looked up as
         labels.
-    labels_as_codes : bool, default=True
+    labels_as_codes : bool or None, default=True
         Whether a categorical column of a data frame that is not among ``categories`` is taken
-        by its codes. If False its labels are taken for numbers.
-    absent : float, default=0.0
-        What an absent entry of a sparse matrix means to the model's library.
+        by its codes. If False its labels are taken for numbers; if None it is refused.
+    absent : float or None, default=0.0
+        What an absent entry of a sparse matrix means to the model's library; None: sparse
+        matrices are refused.
     missing : float or numpy.float32, default=NaN
         A value that means missing, beside NaN; values, and the codes of a data frame's
         categories, are rounded to its precision before they are compared with it.
     single_codes : frozenset of int, default=frozenset()
         Columns of category codes that are rounded to float32 and then down to an integer, so
         that -0.5 is in no list of categories.
-    array_dtype : dtype, default=numpy.float64
-        What the model's library rounds arrays to that are of neither float32 nor float64.
+    array_dtype : dtype or None, default=numpy.float64
+        What the model's library rounds arrays to that are of neither float32 nor float64;
+        None: numbers that float32 cannot hold are refused.
+    frames_as_arrays : bool, default=False
+        Whether the model's library makes one array of a data frame first.
+    single_range : bool, default=False
+        Whether numbers beyond the range of float32 are as good as infinite.
     allow_nan, allow_inf : bool, default=True
         Whether the model's library accepts such values.
     """
@@ -61,11 +68,13 @@ class InputMap:
     categories_in_order: tuple[np.ndarray, ...] | None = None
     unknown: float | None = -1.0
     codes_as_given: bool = True
-    labels_as_codes: bool = True
-    absent: float = 0.0
+    labels_as_codes: bool | None = True
+    absent: float | None = 0.0
     missing: float = np.nan
     single_codes: frozenset[int] = frozenset()
-    array_dtype: type = np.float64
+    array_dtype: type | None = np.float64
+    frames_as_arrays: bool = False
+    single_range: bool = False
     allow_nan: bool = True
     allow_inf: bool = True
 
@@ -151,10 +160,17 @@ class Inputs:
     def __init__(self, input_map: InputMap, X) -> None:
         self._map = input_map = input_map.settled(X)
         self._by_label = bool(input_map.categories) and not input_map.codes_as_given
+        if input_map.frames_as_arrays and _frames.is_frame(X):
+            X = check_array(X, dtype=None, ensure_all_finite=False)
         if _frames.is_frame(X):
             self._check_frame(X)
             self._X = X
         elif sparse.issparse(X):
+            if input_map.absent is None:
+                raise ValueError(
+                    "X is sparse, and the models within this one do not agree whether an absent "
+                    "entry is zero or missing; pass a dense array or a data frame"
+                )
             self._X = _without_duplicates(sparse.csc_array(X))
         else:
             self._X = self._open_array(np.asarray(X))
@@ -164,6 +180,7 @@ class Inputs:
             and np.isnan(input_map.missing)
             and not self._by_label
             and not input_map.single_codes
+            and not input_map.single_range
         )
         self.matrix = self._X if untouched else None
 
@@ -195,6 +212,9 @@ class Inputs:
             values = np.where(self._is_missing(values), values.dtype.type(np.nan), values)
         if j in self._map.single_codes:
             values = np.floor(_rounded(values, np.float32))
+        if self._map.single_range:
+            single = _rounded(values, np.float32)
+            values = np.where(np.isinf(single), single, values)
         return values
 
     def labels(self, j: int) -> np.ndarray | None:
@@ -248,7 +268,19 @@ class Inputs:
     def _as_float(self, X: np.ndarray) -> np.ndarray:
         if X.dtype in (np.float32, np.float64) and X.dtype.isnative:
             return X
-        return _rounded(X, np.float32 if X.dtype == np.float16 else self._map.array_dtype)
+        if X.dtype == np.float16:
+            return _rounded(X, np.float32)
+        if self._map.array_dtype is not None:
+            return _rounded(X, self._map.array_dtype)
+        values = _rounded(X, np.float64)
+        changed = (_rounded(values, np.float32) != values) & ~np.isnan(values)
+        if changed.any():
+            raise ValueError(
+                f"X has dtype {X.dtype} and the value {values[changed][0]:.17g}, which one of the "
+                "models within this one rounds to float32 and another does not; convert X to "
+                "float64, or to float32"
+            )
+        return values
 
     def _objects_as_float(self, j: int, values: np.ndarray) -> np.ndarray:
         try:
@@ -288,6 +320,8 @@ class Inputs:
     def _is_readable(self, series) -> bool:
         if not _frames.is_categorical(series):
             return _frames.holds_numbers(series)
+        if self._map.labels_as_codes is None:
+            return False
         if self._map.labels_as_codes:
             return _frames.has_codes(series)
         return _are_numbers(_frames.labels(series))

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fastpd_sklearn.forest._made_rows import MISSING, PLAIN, UNSEEN, made_rows
-from fastpd_sklearn.forest._registry import Reader, Reading
+from fastpd_sklearn.forest._registry import Reader, Reading, rounding_of
 from fastpd_sklearn.forest._rows import take
 
 _MOST_BACKGROUND_ROWS = 200
@@ -48,14 +48,14 @@ def check_reading(
     Raises
     ------
     ValueError
-        If a prediction differs by more than ``reader.tolerance``, relative to
-        :meth:`Forest.scale`.
+        If a prediction differs by more than rounding: ``reader.tolerance``, relative to
+        :meth:`Forest.scale`, or what the reading itself says.
     """
     rng = check_random_state(0 if random_state is None else random_state)
 
     def compare(rows, raw: np.ndarray, kind: str) -> None:
         margins = predict(reading.input_map.open(rows).to_array())
-        allowed = reader.tolerance * reading.forest.scale()
+        allowed = rounding_of(reader, reading)
         _refuse_if_misread(model, reader.name, np.abs(margins - raw), allowed, kind)
 
     X = X if hasattr(X, "shape") else np.asarray(X)

@@ -23,11 +23,22 @@ _BUILT_IN = {
 
 
 class Reading(NamedTuple):
-    """A model as a reader sees it."""
+    """A model as a reader sees it.
+
+    Parameters
+    ----------
+    input_map : InputMap
+    forest : Forest
+    head : Head
+    rounding : ndarray of shape (n_outputs,), default=None
+        Largest error of the forest's raw prediction that is rounding, where the reader's
+        ``tolerance`` does not tell it: for a model made of models of other libraries.
+    """
 
     input_map: InputMap
     forest: Forest
     head: Head
+    rounding: np.ndarray | None = None
 
 
 class Reader(Protocol):
@@ -56,6 +67,13 @@ class Reader(Protocol):
 
     def predict_raw(self, model, X) -> np.ndarray:
         """The library's own raw prediction, float of shape (n_rows, n_outputs)."""
+
+
+def rounding_of(reader: Reader, reading: Reading) -> np.ndarray:
+    """Largest error of a reading's raw prediction that is rounding, of shape (n_outputs,)."""
+    if reading.rounding is not None:
+        return reading.rounding
+    return reader.tolerance * reading.forest.scale()
 
 
 @cache

@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.forest import _sklearn_averaging, _sklearn_boosting
+from fastpd_sklearn.forest import (
+    _sklearn_adaboost,
+    _sklearn_averaging,
+    _sklearn_boosting,
+    _sklearn_ensembles,
+    _sklearn_wrappers,
+)
 from fastpd_sklearn.forest._registry import Reading
 
 _FAMILIES = {
     **_sklearn_averaging.FAMILIES,
     **_sklearn_boosting.FAMILIES,
+    **_sklearn_adaboost.FAMILIES,
+    **_sklearn_ensembles.FAMILIES,
+    **_sklearn_wrappers.FAMILIES,
 }
 
 

@@ -1,0 +1,288 @@
+"""One reading of the columns for several models on the same data, where they agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from fastpd_sklearn.forest._forest import Forest
+from fastpd_sklearn.forest._inputs import InputMap
+from fastpd_sklearn.forest._members import NoSumOfTreesError
+
+_JOINED = frozenset(
+    {
+        *("n_columns", "names", "blanks_replaced", "categories", "categories_in_order"),
+        *("unknown", "codes_as_given", "labels_as_codes", "absent", "missing", "single_codes"),
+        *("array_dtype", "frames_as_arrays", "single_range", "allow_nan", "allow_inf"),
+    }
+)
+"""Fields that :func:`join_maps` knows how to join; all others have to be the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class InputsOf:
+    """What one of the models makes of the columns.
+
+    Parameters
+    ----------
+    name : str
+        The model, for messages.
+    input_map : InputMap
+        On the model's own columns.
+    forest : Forest
+        On the columns that all have.
+    columns : ndarray of int or None
+        The common column behind each of the model's own; None if they are the same.
+    """
+
+    name: str
+    input_map: InputMap
+    forest: Forest
+    columns: np.ndarray | None
+
+    def tested(self, categorical: bool | None = None) -> set[int]:
+        """Columns that the trees test; only as categories, or only as numbers, if asked."""
+        forest = self.forest
+        wanted = forest.left >= 0
+        if categorical is not None:
+            wanted = wanted & (forest.is_categorical == categorical)
+        return set(np.unique(forest.feature[wanted]).tolist())
+
+    def labels(self) -> dict[int, np.ndarray]:
+        """Labels by common column."""
+        return {self._common(j): labels for j, labels in self.input_map.categories.items()}
+
+    def single_codes(self) -> set[int]:
+        """Common columns whose codes are rounded to float32."""
+        return {self._common(j) for j in self.input_map.single_codes}
+
+    def _common(self, column: int) -> int:
+        return column if self.columns is None else int(self.columns[column])
+
+
+def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputMap:
+    """The map that gives every model the inputs that it would have read itself.
+
+    Parameters
+    ----------
+    owner : object
+        The model that the others are in.
+    given : list of InputsOf
+    frames_as_arrays : bool
+        Whether the owner makes arrays of data frames.
+
+    Returns
+    -------
+    InputMap
+        What some would read in one way and others in another is refused by the map where it
+        can occur in some kinds of ``X`` only.
+
+    Raises
+    ------
+    NoSumOfTreesError
+        If a column is read in two ways in any ``X``.
+    """
+    maps = [one.input_map for one in given]
+    if len(given) == 1 and given[0].columns is None and not frames_as_arrays:
+        return maps[0]
+    _check_columns(owner, given)
+    names = _names(owner, maps)
+    agreed = {
+        name: _agreed(owner, given, name)
+        for name in (f.name for f in fields(InputMap))
+        if name not in _JOINED
+    }
+    return replace(
+        maps[0],
+        n_columns=given[0].forest.n_inputs,
+        names=names,
+        blanks_replaced=names is not None and all(m.blanks_replaced for m in maps),
+        **_label_fields(owner, given),
+        labels_as_codes=_same_or_none([m.labels_as_codes for m in maps]),
+        absent=_same_or_none([m.absent for m in maps]),
+        missing=_missing(owner, given),
+        single_codes=frozenset().union(*(one.single_codes() for one in given)),
+        array_dtype=_array_dtype(given),
+        frames_as_arrays=frames_as_arrays or any(m.frames_as_arrays for m in maps),
+        single_range=_has_single_range(given),
+        allow_nan=all(m.allow_nan for m in maps),
+        allow_inf=all(m.allow_inf for m in maps),
+        **agreed,
+    )
+
+
+def _refuse(owner, what: str, remedy: str) -> NoSumOfTreesError:
+    kind = type(owner).__name__
+    return NoSumOfTreesError(
+        f"the members of this {kind} read their columns differently: {what}, so that their trees "
+        f"cannot be joined; {remedy}, or explain the {kind} by prediction with VanillaPDExplainer"
+    )
+
+
+def _agreed(owner, given: list[InputsOf], field: str):
+    first = given[0]
+    value = getattr(first.input_map, field)
+    for one in given[1:]:
+        if getattr(one.input_map, field) != value:
+            raise _refuse(
+                owner,
+                f"{first.name} has {field}={value!r}, {one.name} has "
+                f"{getattr(one.input_map, field)!r}",
+                "give both the same kind of model",
+            )
+    return value
+
+
+def _same_or_none(values: list):
+    """The value that all have, NaN being one; None if they differ."""
+    first = values[0]
+    return first if all(v == first or (v != v and first != first) for v in values) else None
+
+
+def _check_columns(owner, given: list[InputsOf]) -> None:
+    """Refuse columns that are categories to one model and numbers to another."""
+    sizes = {one.forest.n_inputs for one in given}
+    if len(sizes) > 1:
+        raise _refuse(owner, f"they have {sizes} inputs", "fit all on the same columns")
+    for one in given:
+        for other in given:
+            both = one.tested(categorical=True) & other.tested(categorical=False)
+            if both:
+                raise _refuse(
+                    owner,
+                    f"column {min(both)} is a category to {one.name} and a number to {other.name}",
+                    "fit both on categories or both on numbers",
+                )
+    codes = [one.single_codes() for one in given]
+    for k, one in enumerate(given):
+        for other in codes[:k] + codes[k + 1 :]:
+            both = (other - codes[k]) & one.tested()
+            if both:
+                raise _refuse(
+                    owner,
+                    f"codes of column {min(both)} are rounded by some of them and not by "
+                    f"{one.name}",
+                    "let models of one library use the column",
+                )
+
+
+def _names(owner, maps: list[InputMap]) -> tuple[str, ...] | None:
+    own = getattr(owner, "feature_names_in_", None)
+    if own is not None:
+        return tuple(str(name) for name in own)
+    named = [m for m in maps if m.names is not None and m.n_columns == maps[0].n_columns]
+    return min(named, key=lambda m: m.blanks_replaced).names if named else None
+
+
+def _missing(owner, given: list[InputsOf]):
+    values = [one.input_map.missing for one in given]
+    if _same_or_none(values) is None:
+        found = ", ".join(f"{one.name} has {one.input_map.missing}" for one in given)
+        raise _refuse(
+            owner,
+            f"they have different `missing` values ({found})",
+            "make the values NaN in the data, and fit all with missing=np.nan",
+        )
+    return values[0]
+
+
+def _array_dtype(given: list[InputsOf]):
+    """What integers are rounded to, None if that is not the same for all.
+
+    Models that compare in float32 do not mind that it was done before.
+    """
+    maps = [one.input_map for one in given if not one.forest.single] or [given[0].input_map]
+    # A frame of integers is an array of integers to some of the models.
+    mixed = len({m.frames_as_arrays for m in maps}) > 1
+    found = {m.array_dtype for m in maps}
+    return None if len(found) > 1 or (mixed and found != {np.float64}) else found.pop()
+
+
+def _has_single_range(given: list[InputsOf]) -> bool:
+    """Whether some model refuses what float32 takes for infinite while others compare it."""
+    if any(one.input_map.single_range for one in given):
+        return True
+    refusing = [one.forest.single and not one.input_map.allow_inf for one in given]
+    return any(refusing) and not all(one.forest.single for one in given)
+
+
+# -- labels --------------------------------------------------------------------------------
+
+
+def _label_fields(owner, given: list[InputsOf]) -> dict:
+    """Fields of the map that say which labels become which codes."""
+    labelled = [
+        one for one in given if one.input_map.categories or one.input_map.categories_in_order
+    ]
+    if not labelled:
+        none = any(one.input_map.categories_in_order is not None for one in given)
+        return {"categories": {}, "categories_in_order": () if none else None}
+    if len({one.input_map.frames_as_arrays for one in given}) > 1:
+        raise _refuse(
+            owner,
+            "some make arrays of data frames, in which categories are not told from numbers",
+            "fit models with categorical columns outside of bagging and boosting",
+        )
+    return {
+        "categories": _categories(owner, given),
+        "categories_in_order": _in_order(owner, given),
+        "unknown": _unknown(owner, labelled),
+        "codes_as_given": _agreed(owner, labelled, "codes_as_given"),
+    }
+
+
+def _categories(owner, given: list[InputsOf]) -> dict[int, np.ndarray]:
+    joined: dict[int, tuple[str, np.ndarray]] = {}
+    for one in given:
+        for column, labels in one.labels().items():
+            name, known = joined.setdefault(column, (one.name, labels))
+            if known.tolist() != labels.tolist():
+                raise _refuse(
+                    owner,
+                    f"column {column} has the categories {known.tolist()} to {name} and "
+                    f"{labels.tolist()} to {one.name}",
+                    "fit all on the same categories",
+                )
+    for one in given:
+        odd = (joined.keys() & one.tested()) - one.labels().keys()
+        if odd and not one.input_map.categories_in_order:
+            column = min(odd)
+            raise _refuse(
+                owner,
+                f"column {column} holds labels to {joined[column][0]} and numbers to {one.name}",
+                "fit both on categories or both on numbers",
+            )
+    return {column: labels for column, (_, labels) in joined.items()}
+
+
+def _in_order(owner, given: list[InputsOf]):
+    """Labels of a frame's categorical columns in order, if that is how all find them."""
+    found = [one.input_map.categories_in_order for one in given]
+    lists = [None if f is None else [labels.tolist() for labels in f] for f in found]
+    if all(known == lists[0] for known in lists):
+        return found[0]
+    for one, known in zip(given, lists, strict=True):
+        if known and len(one.input_map.categories) != len(known):
+            raise _refuse(
+                owner,
+                f"{one.name} does not say which columns hold its categories {known}",
+                "fit its LightGBM model on unordered categories alone",
+            )
+    return None
+
+
+def _unknown(owner, labelled: list[InputsOf]):
+    """What an unknown label becomes: it is refused if whoever knows a column's labels does so."""
+    found = [one.input_map.unknown for one in labelled]
+    refusing = [one for one in labelled if one.input_map.unknown is None]
+    refused = set().union(*(one.labels() for one in refusing))
+    if refused and set().union(*(one.labels() for one in labelled)) <= refused:
+        return None
+    if refusing or _same_or_none(found) is None:
+        raise _refuse(
+            owner,
+            f"labels that they do not know become {found} to them",
+            "fit them on columns of numbers",
+        )
+    return found[0]

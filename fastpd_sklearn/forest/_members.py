@@ -1,0 +1,109 @@
+"""What a model that is made of models adds up: answers of its members, as sums of trees."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpd_sklearn.forest._registry import Reading, find_reader, rounding_of
+
+
+class NoSumOfTreesError(ValueError):
+    """The response of a model is no sum of trees, whatever its parameters."""
+
+
+class Member(NamedTuple):
+    """A model within a model, opened.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    model : object
+    reading : Reading
+    rounding : ndarray of shape (n_outputs,)
+        Largest error of the reading's raw prediction that is rounding.
+    """
+
+    name: str
+    model: object
+    reading: Reading
+    rounding: np.ndarray
+
+
+class Answer(NamedTuple):
+    """A member's answer as ``weights @ raw + offset``.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_columns, n_raw)
+    offset : ndarray of shape (n_columns,)
+    """
+
+    weights: np.ndarray
+    offset: np.ndarray
+
+
+def open_member(owner, model, name: str) -> Member:
+    """Read a member.
+
+    Parameters
+    ----------
+    owner : object
+        The model that it is in, for messages.
+    model : object
+    name : str
+
+    Returns
+    -------
+    Member
+
+    Raises
+    ------
+    NoSumOfTreesError
+        If no reader takes it.
+    """
+    reader = find_reader(model)
+    if reader is None:
+        raise NoSumOfTreesError(
+            f"{name} of this {type(owner).__name__} is a {type(model).__name__}, which is no tree "
+            f"ensemble that can be read; explain the {type(owner).__name__} by prediction with "
+            "VanillaPDExplainer"
+        )
+    reading = reader.read(model)
+    return Member(name, model, reading, rounding_of(reader, reading))
+
+
+def answer(owner, member: Member, method: str) -> Answer:
+    """What a member answers to a method, in terms of its trees.
+
+    Parameters
+    ----------
+    owner : object
+        The model that it is in, for messages.
+    member : Member
+    method : {"predict", "predict_proba", "decision_function"}
+
+    Returns
+    -------
+    Answer
+        Of ``predict_proba`` all columns, those of two classes as well.
+
+    Raises
+    ------
+    NoSumOfTreesError
+        If the member's trees do not add up to it.
+    """
+    head, n_raw = member.reading.head, member.reading.forest.n_outputs
+    if method not in head.additive:
+        possible = " or ".join(repr(name) for name in head.additive)
+        raise NoSumOfTreesError(
+            f"{type(owner).__name__} adds up the {method} of its members, and that of "
+            f"{member.name}, a {type(member.model).__name__}, is no sum of trees (its trees add "
+            f"up to {possible}); explain the {type(owner).__name__} by prediction with "
+            "VanillaPDExplainer, or its members one by one: fit(member, background)"
+        )
+    if method == "predict_proba" and n_raw == 1 and np.size(head.classes) == 2:
+        return Answer(np.array([[-1.0], [1.0]]), np.array([1.0, 0.0]))
+    return Answer(np.eye(n_raw), np.zeros(n_raw))

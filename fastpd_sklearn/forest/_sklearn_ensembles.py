@@ -1,0 +1,275 @@
+"""scikit-learn's ensembles of any models, where they add up what their members answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
+
+from fastpd_sklearn.forest._head import Head
+from fastpd_sklearn.forest._joining import Part, join, weighted
+from fastpd_sklearn.forest._linear_layer import find_link, linear_layer
+from fastpd_sklearn.forest._members import (
+    Answer,
+    Member,
+    NoSumOfTreesError,
+    answer,
+    open_member,
+)
+from fastpd_sklearn.forest._registry import Reading, find_reader
+from fastpd_sklearn.forest._sklearn_trees import Family
+
+# -- means of members ----------------------------------------------------------------------
+
+
+def _read_bagging(model) -> Reading:
+    members = _numbered_members(model)
+    shares = np.full(len(members), 1 / len(members))
+    columns = [np.asarray(features) for features in model.estimators_features_]
+    method = _bagged_method(model)
+    return _mean(model, members, method, shares, columns=columns, frames_as_arrays=True)
+
+
+def _bagged_method(model) -> str:
+    """The answer of its members that a bagging ensemble averages, by the first of them."""
+    if not is_classifier(model):
+        return "predict"
+    head = open_member(model, model.estimators_[0], "member 0").reading.head
+    return "decision_function" if "decision_function" in head.additive else "predict_proba"
+
+
+def _predict_bagging(model, X) -> np.ndarray:
+    return _shown_answer(model, X, _bagged_method(model))
+
+
+def _read_voting(model) -> Reading:
+    method = _voting_method(model)
+    shares = np.ones(len(model.estimators_)) if model.weights is None else _kept_weights(model)
+    return _mean(model, _named_members(model), method, shares / shares.sum())
+
+
+def _kept_weights(model) -> np.ndarray:
+    pairs = zip(model.estimators, model.weights, strict=True)
+    return np.array([w for (_, member), w in pairs if not _is_dropped(member)], dtype=np.float64)
+
+
+def _voting_method(model) -> str:
+    if not is_classifier(model):
+        return "predict"
+    if model.voting != "soft":
+        raise NoSumOfTreesError(
+            f"VotingClassifier with voting={model.voting!r} counts the members' votes for whole "
+            "classes, which are no sums of trees; set model.set_params(voting='soft'), or explain "
+            "its members one by one: fit(member, background)"
+        )
+    return "predict_proba"
+
+
+def _predict_voting(model, X) -> np.ndarray:
+    return _shown_answer(model, X, _voting_method(model))
+
+
+def _named_members(model) -> list[Member]:
+    """Members that are fitted under a name, those that were dropped left out."""
+    names = [name for name, member in model.estimators if not _is_dropped(member)]
+    pairs = zip(names, model.estimators_, strict=True)
+    return [open_member(model, member, f"member {name!r}") for name, member in pairs]
+
+
+def _numbered_members(model) -> list[Member]:
+    pairs = enumerate(model.estimators_)
+    return [open_member(model, member, f"member {k}") for k, member in pairs]
+
+
+def _is_dropped(member) -> bool:
+    return isinstance(member, str) and member == "drop"
+
+
+def _mean(
+    model,
+    members: list[Member],
+    method: str,
+    shares: np.ndarray,
+    *,
+    columns: list[np.ndarray] | None = None,
+    frames_as_arrays: bool = False,
+) -> Reading:
+    """The weighted mean of what the members answer to a method."""
+    answers = [answer(model, member, method) for member in members]
+    classes = model.classes_ if is_classifier(model) else None
+    if method == "predict_proba":
+        answers = [
+            _by_class(found, member, len(classes))
+            for found, member in zip(answers, members, strict=True)
+        ]
+        answers = [_rows(found, _shown_classes(len(classes))) for found in answers]
+    n_outputs = len(answers[0].offset)
+    parts, offset = [], np.zeros(n_outputs)
+    for k, (member, found) in enumerate(zip(members, answers, strict=True)):
+        by_columns = None if columns is None else columns[k]
+        part, constant = weighted(member, found, shares[k] * np.eye(n_outputs), by_columns)
+        parts.append(part)
+        offset += constant
+    head = Head(("raw", method), classes=classes)
+    return join(model, parts, offset, head, frames_as_arrays=frames_as_arrays)
+
+
+def _by_class(found: Answer, member: Member, n_classes: int) -> Answer:
+    """Probabilities of all classes from those of the classes that a member has seen."""
+    if len(found.offset) == n_classes:
+        return found
+    # A bagging ensemble numbers the classes before it fits its members.
+    place = np.eye(n_classes)[:, np.asarray(member.model.classes_, dtype=np.intp)]
+    return Answer(place @ found.weights, place @ found.offset)
+
+
+def _rows(found: Answer, rows: list[int]) -> Answer:
+    return Answer(found.weights[rows], found.offset[rows])
+
+
+def _shown_classes(n_classes: int) -> list[int]:
+    """The classes that have an output: of two the second, whose probability says it all."""
+    return [1] if n_classes == 2 else list(range(n_classes))
+
+
+def _shown_answer(model, X, method: str) -> np.ndarray:
+    found = getattr(model, method)(X)
+    return found[:, _shown_classes(found.shape[1])] if method == "predict_proba" else found
+
+
+# -- stacking ------------------------------------------------------------------------------
+
+
+def _read_stacking(model) -> Reading:
+    if model.passthrough:
+        raise NoSumOfTreesError(
+            f"{type(model).__name__} with passthrough=True adds a function of X itself to its "
+            "members' trees; fit it with passthrough=False, or explain it by prediction with "
+            "VanillaPDExplainer"
+        )
+    members = _named_members(model)
+    methods = model.stack_method_
+    answers = [
+        _stacked_answer(model, member, method)
+        for member, method in zip(members, methods, strict=True)
+    ]
+    reach = max(_reach(m, a) for m, a in zip(members, answers, strict=True))
+    method = _stacking_method(model)
+    coef, offset = linear_layer(model, method, sum(len(a.offset) for a in answers), reach)
+    parts, start = [], 0
+    for member, found in zip(members, answers, strict=True):
+        stop = start + len(found.offset)
+        part, constant = weighted(member, found, coef[:, start:stop])
+        parts.append(part)
+        offset = offset + constant
+        start = stop
+    return join(model, parts, offset, _stacking_head(model, method, coef.shape[1]))
+
+
+def _stacking_method(model) -> str:
+    return "decision_function" if is_classifier(model) else "predict"
+
+
+def _predict_stacking(model, X) -> np.ndarray:
+    return getattr(model, _stacking_method(model))(X)
+
+
+def _stacked_answer(model, member: Member, method: str) -> Answer:
+    """The columns that a member gives to the final estimator."""
+    found = answer(model, member, method)
+    dropped = method == "predict_proba" and len(found.offset) == 2
+    return _rows(found, [1]) if dropped else found
+
+
+def _reach(member: Member, found: Answer) -> float:
+    """How large a member's answers can be."""
+    scale = member.reading.forest.scale()
+    return float((np.abs(found.weights) @ scale + np.abs(found.offset)).max())
+
+
+def _stacking_head(model, method: str, n_stacked: int) -> Head:
+    if not is_classifier(model):
+        return Head(("raw", method))
+    link = find_link(model.final_estimator_, n_stacked)
+    if link is None:
+        return Head(("raw", method), classes=model.classes_)
+    return Head(("raw", method), link=link, link_method="predict_proba", classes=model.classes_)
+
+
+# -- one member an output ------------------------------------------------------------------
+
+
+def _read_each(model, members: list[Member], methods, **head) -> Reading:
+    """The members' raw outputs one after the other.
+
+    Of the methods, those are additive that are so for all members.
+    """
+    heads = [member.reading.head for member in members]
+    additive = [m for m in methods if all(m in head.additive for head in heads)]
+    sizes = [member.reading.forest.n_outputs for member in members]
+    weights = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
+    parts = [Part(member, w) for member, w in zip(members, weights, strict=True)]
+    return join(model, parts, np.zeros(sum(sizes)), Head(("raw", *additive), **head))
+
+
+def _predict_each(model, X) -> np.ndarray:
+    raw = [find_reader(member).predict_raw(member, X) for member in model.estimators_]
+    return np.hstack([values.reshape(len(values), -1) for values in raw])
+
+
+def _read_multioutput(model) -> Reading:
+    members = _numbered_members(model)
+    if not is_classifier(model):
+        return _read_each(model, members, ["predict"])
+    names = []
+    for t, (labels, member) in enumerate(zip(model.classes_, members, strict=True)):
+        shown = [1] if member.reading.forest.n_outputs == 1 < len(labels) else range(len(labels))
+        names += [f"y{t}={labels[c]}" for c in shown]
+    return _read_each(model, members, ["predict_proba"], output_names=tuple(names))
+
+
+_RIVALS = (
+    "'raw' is what each one-against-rest model adds up to; predict_proba divides by the sum over "
+    "the classes"
+)
+
+
+def _read_one_vs_rest(model) -> Reading:
+    members = _numbered_members(model)
+    if len(members) == 1:
+        head = replace(members[0].reading.head, classes=model.classes_)
+        return members[0].reading._replace(head=head, rounding=members[0].rounding)
+    if model.multilabel_:
+        methods, note = ["decision_function", "predict_proba"], ""
+    else:
+        methods, note = ["decision_function"], _RIVALS
+    return _read_each(model, members, methods, classes=model.classes_, note=note)
+
+
+_BAGGING = Family(_read_bagging, _predict_bagging)
+_VOTING = Family(_read_voting, _predict_voting)
+_STACKING = Family(_read_stacking, _predict_stacking)
+_MULTIOUTPUT = Family(_read_multioutput, _predict_each)
+
+FAMILIES = {
+    BaggingRegressor: _BAGGING,
+    BaggingClassifier: _BAGGING,
+    VotingRegressor: _VOTING,
+    VotingClassifier: _VOTING,
+    StackingRegressor: _STACKING,
+    StackingClassifier: _STACKING,
+    MultiOutputRegressor: _MULTIOUTPUT,
+    MultiOutputClassifier: _MULTIOUTPUT,
+    OneVsRestClassifier: Family(_read_one_vs_rest, _predict_each),
+}

@@ -1,0 +1,106 @@
+"""scikit-learn's estimators around one model: searches, thresholds, targets, calibration."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+
+from fastpd_sklearn import _compat
+from fastpd_sklearn.forest._head import Head
+from fastpd_sklearn.forest._joining import rescaled
+from fastpd_sklearn.forest._linear_layer import affine_map, has_affine_inverse
+from fastpd_sklearn.forest._members import Member, NoSumOfTreesError, open_member
+from fastpd_sklearn.forest._registry import Reading, find_reader
+from fastpd_sklearn.forest._sklearn_trees import Family
+
+# -- the model within, as it is ------------------------------------------------------------
+
+
+def _transparent(attribute: str) -> Family:
+    """The family of estimators whose responses are those of the model in an attribute."""
+
+    def read(model) -> Reading:
+        return _as_read(_open(model, attribute))
+
+    def predict_raw(model, X) -> np.ndarray:
+        inner = getattr(model, attribute)
+        return find_reader(inner).predict_raw(inner, X)
+
+    return Family(read, predict_raw)
+
+
+def _open(model, attribute: str) -> Member:
+    inner = getattr(model, attribute, None)
+    if inner is None:
+        raise NotFittedError(
+            f"this {type(model).__name__} has no {attribute}; fit it with refit=True, or fit the "
+            "model that you choose and explain that"
+        )
+    return open_member(model, inner, attribute)
+
+
+def _as_read(member: Member) -> Reading:
+    return member.reading._replace(rounding=member.rounding)
+
+
+# -- transformed targets -------------------------------------------------------------------
+
+_SCALE = (
+    "'raw' is what the trees of the regressor within add up to, on the scale of the transformed "
+    "target"
+)
+
+
+def _read_target(model) -> Reading:
+    member = _open(model, "regressor_")
+    found = _affine_target(model, member)
+    if found is not None:
+        return rescaled(member, *found, Head(("raw", "predict")))
+    return _as_read(member)._replace(head=_transformed_head(model, member.reading.head))
+
+
+def _affine_target(model, member: Member):
+    """How the prediction follows from the regressor's raw one, if by an affine function."""
+    forest = member.reading.forest
+    if "predict" not in member.reading.head.additive or not has_affine_inverse(model.transformer_):
+        return None
+    inverse = model.transformer_.inverse_transform
+    return affine_map(inverse, forest.n_outputs, float(forest.scale().max()))
+
+
+def _transformed_head(model, inner: Head) -> Head:
+    if getattr(model.transformer_, "inverse_func", None) is np.exp and "predict" in inner.additive:
+        return Head(("raw",), link="exp", link_method="predict", note=_SCALE)
+    return Head(("raw",), note=_SCALE)
+
+
+def _predict_target(model, X) -> np.ndarray:
+    if _affine_target(model, _open(model, "regressor_")) is not None:
+        return model.predict(X)
+    return find_reader(model.regressor_).predict_raw(model.regressor_, X)
+
+
+# -- calibration ---------------------------------------------------------------------------
+
+
+def _refuse_calibrated(model, X=None):
+    raise NoSumOfTreesError(
+        "CalibratedClassifierCV passes the response of its models through a calibration curve, "
+        "and a mean of such curves is no sum of trees; explain it by prediction with "
+        "VanillaPDExplainer, or a model within by its margin: "
+        "fit(model.calibrated_classifiers_[0].estimator, background)"
+    )
+
+
+FAMILIES = {
+    _compat.BaseSearchCV: _transparent("best_estimator_"),
+    FrozenEstimator: _transparent("estimator"),
+    FixedThresholdClassifier: _transparent("estimator_"),
+    TunedThresholdClassifierCV: _transparent("estimator_"),
+    TransformedTargetRegressor: Family(_read_target, _predict_target),
+    CalibratedClassifierCV: Family(_refuse_calibrated, _refuse_calibrated),
+}
