@@ -40,6 +40,9 @@ class Head:
         Names of the outputs where there are several; made from ``classes`` if None.
     note : str, default=""
         What "raw" is, in words, where no method of the model answers with it.
+    rounding : ndarray of shape (n_outputs,), default=None
+        How far rounding may take the library's own raw outputs from the sum of the trees, where
+        the reader's ``tolerance`` does not tell: for a model made of models of other libraries.
     """
 
     additive: tuple[str, ...]
@@ -48,6 +51,7 @@ class Head:
     classes: np.ndarray | None = None
     output_names: tuple[str, ...] | None = None
     note: str = ""
+    rounding: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.link not in _INVERSE_LINKS:

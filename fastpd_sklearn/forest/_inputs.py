@@ -34,10 +34,10 @@ class InputMap:
     unknown : float or None, default=-1.0
         What a label becomes that is not in ``categories`` (-1: a category that no node
         lists; NaN: missing; None: an error).
-    codes_as_given : bool, default=True
+    codes_as_given : bool or None, default=True
         Whether numbers given for a column of labels, in an array or in a column of a data
         frame that is not categorical, are taken for codes. If False they are looked up as
-        labels.
+        labels; if None they are refused.
     labels_as_codes : bool or None, default=True
         Whether a categorical column of a data frame that is not among ``categories`` is taken
         by its codes. If False its labels are taken for numbers; if None it is refused.
@@ -67,7 +67,7 @@ class InputMap:
     categories: Mapping[int, np.ndarray] = field(default_factory=dict)
     categories_in_order: tuple[np.ndarray, ...] | None = None
     unknown: float | None = -1.0
-    codes_as_given: bool = True
+    codes_as_given: bool | None = True
     labels_as_codes: bool | None = True
     absent: float | None = 0.0
     missing: float = np.nan
@@ -159,9 +159,11 @@ class Inputs:
 
     def __init__(self, input_map: InputMap, X) -> None:
         self._map = input_map = input_map.settled(X)
-        self._by_label = bool(input_map.categories) and not input_map.codes_as_given
+        self._by_label = bool(input_map.categories) and input_map.codes_as_given is False
         if input_map.frames_as_arrays and _frames.is_frame(X):
             X = check_array(X, dtype=None, ensure_all_finite=False)
+        if not _frames.is_frame(X) and input_map.categories and input_map.codes_as_given is None:
+            self._refuse_codes(min(input_map.categories))
         if _frames.is_frame(X):
             self._check_frame(X)
             self._X = X
@@ -310,12 +312,22 @@ class Inputs:
     def _check_frame(self, X) -> None:
         for j, name in enumerate(X.columns):
             series = _frames.column(X, j)
+            is_number = not _frames.is_categorical(series) and _frames.is_numeric(series)
+            if j in self._map.categories and is_number and self._map.codes_as_given is None:
+                self._refuse_codes(j)
             if j not in self._map.categories and not self._is_readable(series):
                 raise ValueError(
                     f"column {name!r} of X has dtype {series.dtype}, which is not numeric, and "
                     "the model was not trained on it as a category; encode it, or explain the "
                     "whole pipeline that does with VanillaPDExplainer"
                 )
+
+    def _refuse_codes(self, j: int) -> None:
+        raise ValueError(
+            f"column {self._column_name(j)!r} of X holds categories, which the models within this "
+            "one do not take alike when they are given as numbers; pass a data frame in which the "
+            "column is categorical"
+        )
 
     def _is_readable(self, series) -> bool:
         if not _frames.is_categorical(series):

@@ -102,7 +102,8 @@ def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputM
         labels_as_codes=_same_or_none([m.labels_as_codes for m in maps]),
         absent=_same_or_none([m.absent for m in maps]),
         missing=_missing(owner, given),
-        single_codes=frozenset().union(*(one.single_codes() for one in given)),
+        single_codes=frozenset().union(*(one.single_codes() for one in given))
+        - _unlike_codes(given),
         array_dtype=_array_dtype(given),
         frames_as_arrays=frames_as_arrays or any(m.frames_as_arrays for m in maps),
         single_range=_has_single_range(given),
@@ -154,17 +155,23 @@ def _check_columns(owner, given: list[InputsOf]) -> None:
                     f"column {min(both)} is a category to {one.name} and a number to {other.name}",
                     "fit both on categories or both on numbers",
                 )
-    codes = [one.single_codes() for one in given]
-    for k, one in enumerate(given):
-        for other in codes[:k] + codes[k + 1 :]:
-            both = (other - codes[k]) & one.tested()
-            if both:
-                raise _refuse(
-                    owner,
-                    f"codes of column {min(both)} are rounded by some of them and not by "
-                    f"{one.name}",
-                    "let models of one library use the column",
-                )
+    odd = _unlike_codes(given).difference(*(one.labels() for one in given))
+    if odd:
+        raise _refuse(
+            owner,
+            f"codes of column {min(odd)} are rounded to float32 by some of them and not by others",
+            "let models of one library use the column",
+        )
+
+
+def _unlike_codes(given: list[InputsOf]) -> set[int]:
+    """Columns of category codes that some models round to float32 and others do not."""
+    return {
+        column
+        for one in given
+        for other in given
+        for column in (one.single_codes() & other.tested()) - other.single_codes()
+    }
 
 
 def _names(owner, maps: list[InputMap]) -> tuple[str, ...] | None:
@@ -228,7 +235,9 @@ def _label_fields(owner, given: list[InputsOf]) -> dict:
         "categories": _categories(owner, given),
         "categories_in_order": _in_order(owner, given),
         "unknown": _unknown(owner, labelled),
-        "codes_as_given": _agreed(owner, labelled, "codes_as_given"),
+        "codes_as_given": None
+        if _unlike_codes(given)
+        else _same_or_none([one.input_map.codes_as_given for one in labelled]),
     }
 
 

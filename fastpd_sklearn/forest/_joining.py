@@ -93,7 +93,7 @@ def join(
     )
     weights = [part.weights for part in parts]
     forest = sum_forests(forests, weights, offset)
-    return Reading(input_map, forest, head, _rounding(parts, forest))
+    return Reading(input_map, forest, replace(head, rounding=_rounding(parts, forest)))
 
 
 def rescaled(member: Member, weights: np.ndarray, offset: np.ndarray, head: Head) -> Reading:
@@ -112,17 +112,17 @@ def rescaled(member: Member, weights: np.ndarray, offset: np.ndarray, head: Head
     """
     forest = sum_forests([member.reading.forest], [weights], offset)
     rounding = _rounding([Part(member, weights)], forest)
-    return member.reading._replace(forest=forest, head=head, rounding=rounding)
+    return member.reading._replace(forest=forest, head=replace(head, rounding=rounding))
 
 
 def _rounding(parts: list[Part], forest: Forest) -> np.ndarray:
-    """Rounding of the members as it adds up, and of the sum in a member's precision."""
+    """Rounding of the members as it adds up, or of the sum in a member's precision."""
     total, relative = np.zeros(forest.n_outputs), 1e-10
     for part in parts:
         rounding, scale = part.member.rounding, part.member.reading.forest.scale()
         total += np.abs(part.weights) @ rounding
         relative = max(relative, (rounding[scale > 0] / scale[scale > 0]).max(initial=0.0))
-    return total + relative * forest.scale()
+    return np.maximum(total, relative * forest.scale())
 
 
 def _moved(forest: Forest, columns: np.ndarray | None, owner) -> Forest:

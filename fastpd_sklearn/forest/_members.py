@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._registry import Reading, find_reader, rounding_of
 
 
@@ -73,6 +75,11 @@ def open_member(owner, model, name: str) -> Member:
         )
     reading = reader.read(model)
     return Member(name, model, reading, rounding_of(reader, reading))
+
+
+def as_own(member: Member, head: Head) -> Reading:
+    """A member's reading as that of the model around it, which has a head of its own."""
+    return member.reading._replace(head=replace(head, rounding=member.rounding))
 
 
 def answer(owner, member: Member, method: str) -> Answer:

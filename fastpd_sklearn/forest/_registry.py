@@ -23,22 +23,11 @@ _BUILT_IN = {
 
 
 class Reading(NamedTuple):
-    """A model as a reader sees it.
-
-    Parameters
-    ----------
-    input_map : InputMap
-    forest : Forest
-    head : Head
-    rounding : ndarray of shape (n_outputs,), default=None
-        Largest error of the forest's raw prediction that is rounding, where the reader's
-        ``tolerance`` does not tell it: for a model made of models of other libraries.
-    """
+    """A model as a reader sees it."""
 
     input_map: InputMap
     forest: Forest
     head: Head
-    rounding: np.ndarray | None = None
 
 
 class Reader(Protocol):
@@ -71,8 +60,8 @@ class Reader(Protocol):
 
 def rounding_of(reader: Reader, reading: Reading) -> np.ndarray:
     """Largest error of a reading's raw prediction that is rounding, of shape (n_outputs,)."""
-    if reading.rounding is not None:
-        return reading.rounding
+    if reading.head.rounding is not None:
+        return reading.head.rounding
     return reader.tolerance * reading.forest.scale()
 
 

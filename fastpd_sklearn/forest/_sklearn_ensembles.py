@@ -25,6 +25,7 @@ from fastpd_sklearn.forest._members import (
     Member,
     NoSumOfTreesError,
     answer,
+    as_own,
     open_member,
 )
 from fastpd_sklearn.forest._registry import Reading, find_reader
@@ -248,8 +249,7 @@ _RIVALS = (
 def _read_one_vs_rest(model) -> Reading:
     members = _numbered_members(model)
     if len(members) == 1:
-        head = replace(members[0].reading.head, classes=model.classes_)
-        return members[0].reading._replace(head=head, rounding=members[0].rounding)
+        return as_own(members[0], replace(members[0].reading.head, classes=model.classes_))
     if model.multilabel_:
         methods, note = ["decision_function", "predict_proba"], ""
     else:

@@ -13,7 +13,7 @@ from fastpd_sklearn import _compat
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._joining import rescaled
 from fastpd_sklearn.forest._linear_layer import affine_map, has_affine_inverse
-from fastpd_sklearn.forest._members import Member, NoSumOfTreesError, open_member
+from fastpd_sklearn.forest._members import Member, NoSumOfTreesError, as_own, open_member
 from fastpd_sklearn.forest._registry import Reading, find_reader
 from fastpd_sklearn.forest._sklearn_trees import Family
 
@@ -24,7 +24,8 @@ def _transparent(attribute: str) -> Family:
     """The family of estimators whose responses are those of the model in an attribute."""
 
     def read(model) -> Reading:
-        return _as_read(_open(model, attribute))
+        member = _open(model, attribute)
+        return as_own(member, member.reading.head)
 
     def predict_raw(model, X) -> np.ndarray:
         inner = getattr(model, attribute)
@@ -43,10 +44,6 @@ def _open(model, attribute: str) -> Member:
     return open_member(model, inner, attribute)
 
 
-def _as_read(member: Member) -> Reading:
-    return member.reading._replace(rounding=member.rounding)
-
-
 # -- transformed targets -------------------------------------------------------------------
 
 _SCALE = (
@@ -60,7 +57,7 @@ def _read_target(model) -> Reading:
     found = _affine_target(model, member)
     if found is not None:
         return rescaled(member, *found, Head(("raw", "predict")))
-    return _as_read(member)._replace(head=_transformed_head(model, member.reading.head))
+    return as_own(member, _transformed_head(model, member.reading.head))
 
 
 def _affine_target(model, member: Member):

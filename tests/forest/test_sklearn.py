@@ -11,8 +11,6 @@ import pytest
 from scipy import sparse
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
-    AdaBoostRegressor,
-    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
@@ -23,7 +21,6 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
-    VotingRegressor,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -629,9 +626,6 @@ def test_accepts():
 
     assert find_reader(Mine()) is reader
     for model in (
-        AdaBoostRegressor(),
-        BaggingRegressor(),
-        VotingRegressor([("tree", DecisionTreeRegressor())]),
         RandomTreesEmbedding(),
         LinearRegression(),
     ):
