@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.model_selection._search import BaseSearchCV as BaseSearchCV
+from sklearn.utils.metadata_routing import _raise_for_params
 
 _TREE_FIELDS = {
     "left_child",
@@ -112,6 +113,11 @@ def boosting_initial(model) -> np.ndarray:
 def link_name(model) -> str:
     """Class name of the link function of a gradient boosting model's loss."""
     return type(model._loss.link).__name__
+
+
+def raise_for_params(params: dict, owner, method: str) -> None:
+    """Raise scikit-learn's error for metadata that is given while routing is off."""
+    _raise_for_params(params, owner, method)
 
 
 def _check_fields(nodes: np.ndarray, known: set[str]) -> None:

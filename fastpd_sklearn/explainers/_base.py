@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fastpd_sklearn.explainers import _checks, _models, _outputs
+from fastpd_sklearn.explainers import _checks, _models, _outputs, _routing
 from fastpd_sklearn.explainers._dependence import (
     pairwise_partial_dependence,
     partial_dependence,
@@ -109,7 +109,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(self, X, y=None, *, sample_weight=None, **fit_params):
         """Learn how a model behaves over a background.
 
         Two forms: ``fit(model, background)`` explains a fitted model as it is;
@@ -125,7 +125,11 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             The target, or the background if ``X`` is a model.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows of the background, and of the fit of the estimator if there is
-            one.
+            one; with metadata routing only if it requests them:
+            ``estimator.set_fit_request(sample_weight=True)``.
+        **fit_params : dict
+            What the fit of the estimator requests beside the weights. Only with
+            ``sklearn.set_config(enable_metadata_routing=True)``.
 
         Returns
         -------
@@ -143,6 +147,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         if _models.is_model(X):
             model, background = _models.unfreeze(X), y
             _models.check_fitted(X)
+            _routing.refuse_arguments(self, fit_params)
             if background is None and not self._background_optional:
                 raise ValueError(
                     f"{type(self).__name__}.fit(model) lacks the background; call fit(model, "
@@ -151,7 +156,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             self._learn(model, background, sample_weight)
         else:
             _checks.check_weights(sample_weight, _checks.check_rows(X).shape[0])
-            model = _models.fit_model(self.estimator, X, y, sample_weight, type(self).__name__)
+            model = _models.fit_model(self, X, y, sample_weight, fit_params)
             self._learn(model, X, sample_weight)
         return self
 
@@ -532,6 +537,17 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
                 )
             players = players.renamed(names)
         return _output_names(tuple(map(players.name, fitted.terms)), fitted.selection)
+
+    def get_metadata_routing(self):
+        """Who asks for which metadata, for scikit-learn's metadata routing.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRouter
+            The explainer's own request, for the weights of its background, and those of the
+            estimator's ``fit``.
+        """
+        return _routing.router_of(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in vars(self)

@@ -9,8 +9,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
+from fastpd_sklearn.explainers._routing import arguments_of_fit, refuse_arguments
 from fastpd_sklearn.forest import find_reader
 
 
@@ -109,61 +110,51 @@ def _columns_as_read(model) -> tuple[int | None, tuple[str, ...] | None]:
     return (None, None) if input_map is None else (input_map.n_columns, input_map.names)
 
 
-def fit_model(estimator, X, y, sample_weight, explainer: str):
+def fit_model(explainer, X, y, sample_weight, fit_params: dict):
     """The model to explain when an explainer is fitted on ``X, y``.
 
     Parameters
     ----------
-    estimator : object
-        The explainer's parameter.
-    X, y, sample_weight : object
+    explainer : BaseExplainer
+    X, y, sample_weight, fit_params : object
         As given to ``fit``.
-    explainer : str
-        Name of the explainer, for messages.
 
     Returns
     -------
     model : object
-        A fitted clone; the estimator itself if it is frozen, cannot be fitted, or is fitted
-        and there is no ``y``.
+        A fitted clone of the estimator; the estimator itself if it is frozen, cannot be
+        fitted, or is fitted and there is no ``y``.
     """
+    estimator, name = explainer.estimator, type(explainer).__name__
     if estimator is None:
         raise ValueError(
-            f"estimator=None: pass a model to {explainer}(estimator=...), or explain a fitted "
-            "one by fit(model, background)"
+            f"estimator=None: pass a model to {name}(estimator=...), or explain a fitted one by "
+            "fit(model, background)"
         )
     if isinstance(estimator, FrozenEstimator) or not hasattr(type(estimator), "fit"):
         check_fitted(estimator)
+        refuse_arguments(explainer, fit_params)
         return unfreeze(estimator)
     fitted = is_fitted(estimator)
     if y is None and fitted:
+        refuse_arguments(explainer, fit_params)
         return estimator
     if y is None and needs_y(estimator):
         raise NotFittedError(
-            f"{type(estimator).__name__} is not fitted. This {explainer} estimator requires y to "
+            f"{type(estimator).__name__} is not fitted. This {name} estimator requires y to "
             "be passed, but the target y is None: pass y, or fit the model and wrap it as "
             "FrozenEstimator(model) or call fit(model, X)"
         )
     if fitted:
         warnings.warn(
-            f"estimator={estimator!r} is already fitted, and {explainer} fits a clone of it on X "
+            f"estimator={estimator!r} is already fitted, and {name} fits a clone of it on X "
             "and y; to explain it as it is, wrap it as FrozenEstimator(model) or call "
             "fit(model, X)",
             UserWarning,
             stacklevel=4,
         )
-    return clone(estimator).fit(X, y, **_weight_argument(estimator, sample_weight))
-
-
-def _weight_argument(estimator, sample_weight) -> dict:
-    if sample_weight is None:
-        return {}
-    if not has_fit_parameter(estimator, "sample_weight"):
-        raise TypeError(
-            f"sample_weight: the fit of {type(estimator).__name__} takes no weights; fit the model "
-            "first and call fit(model, background, sample_weight=...) to weigh the background alone"
-        )
-    return {"sample_weight": sample_weight}
+    arguments = arguments_of_fit(explainer, sample_weight, fit_params)
+    return clone(estimator).fit(X, y, **arguments)
 
 
 def needs_y(estimator) -> bool:
