@@ -86,6 +86,7 @@ def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputM
     maps = [one.input_map for one in given]
     if len(given) == 1 and given[0].columns is None and not frames_as_arrays:
         return maps[0]
+    _check_plain(owner, given)
     _check_columns(owner, given)
     names = _names(owner, maps)
     agreed = {
@@ -119,6 +120,17 @@ def _refuse(owner, what: str, remedy: str) -> NoSumOfTreesError:
         f"the members of this {kind} read their columns differently: {what}, so that their trees "
         f"cannot be joined; {remedy}, or explain the {kind} by prediction with VanillaPDExplainer"
     )
+
+
+def _check_plain(owner, given: list[InputsOf]) -> None:
+    for one in given:
+        if not isinstance(one.input_map, InputMap):
+            raise NoSumOfTreesError(
+                f"{one.name} of this {type(owner).__name__} transforms its columns first, so that "
+                "its trees cannot be joined with those of other members; put the transformation "
+                f"before all of them, as in make_pipeline(transformer, {type(owner).__name__}"
+                "(...)), or explain by prediction with VanillaPDExplainer"
+            )
 
 
 def _agreed(owner, given: list[InputsOf], field: str):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fastpd_sklearn.forest import ForestBuilder
+from fastpd_sklearn.forest import ForestBuilder, InputMap, NoSumOfTreesError
+from fastpd_sklearn.forest._joined_inputs import InputsOf, join_maps
 from fastpd_sklearn.forest._joining import sum_forests, translated_threshold
 from tests.core.grow import grow, rows_for
 from tests.oracles import predict_many
@@ -147,3 +148,15 @@ def test_a_weight_of_zero():
     one, other = grow(rng, N_INPUTS, 8), grow(rng, N_INPUTS, 8)
     both = joined([one, other], [[[0]], [[1]]], [0])
     assert_allclose(predict_many(both, rows()), predict_many(other, rows()))
+
+
+def test_members_with_a_map_of_another_kind_are_not_joined():
+    forest = grow(np.random.default_rng(5), N_INPUTS, 8)
+    plain, odd = (InputsOf(n, m, forest, None) for n, m in [("a", InputMap(4)), ("b", object())])
+    with pytest.raises(NoSumOfTreesError, match="b of this Owner transforms its columns first"):
+        join_maps(Owner(), [plain, odd], frames_as_arrays=False)
+    assert join_maps(Owner(), [odd], frames_as_arrays=False) is odd.input_map
+
+
+class Owner:
+    """Stands for a model of models."""
