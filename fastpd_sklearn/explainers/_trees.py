@@ -81,6 +81,7 @@ def supported_models() -> str:
     """Which models the readers take, for messages."""
     return (
         "scikit-learn's decision trees, forests, gradient boosting, histogram gradient boosting "
-        "and isolation forest, XGBoost's and LightGBM's boosters and estimators, and what "
-        "other packages register"
+        "and isolation forest, XGBoost's and LightGBM's boosters and estimators, scikit-learn's "
+        "ensembles, searches and target transformations of these where they stay sums of trees, "
+        "and what other packages register"
     )

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fastpd_sklearn.forest._forest import Forest
 from fastpd_sklearn.forest._inputs import InputMap
 from fastpd_sklearn.forest._members import NoSumOfTreesError
-
-_JOINED = frozenset(
-    {
-        *("n_columns", "names", "blanks_replaced", "categories", "categories_in_order"),
-        *("unknown", "codes_as_given", "labels_as_codes", "absent", "missing", "single_codes"),
-        *("array_dtype", "frames_as_arrays", "single_range", "allow_nan", "allow_inf"),
-    }
-)
-"""Fields that :func:`join_maps` knows how to join; all others have to be the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +33,19 @@ class InputsOf:
     forest: Forest
     columns: np.ndarray | None
 
-    def tested(self, categorical: bool | None = None) -> set[int]:
-        """Columns that the trees test; only as categories, or only as numbers, if asked."""
-        forest = self.forest
-        wanted = forest.left >= 0
-        if categorical is not None:
-            wanted = wanted & (forest.is_categorical == categorical)
-        return set(np.unique(forest.feature[wanted]).tolist())
+    @cached_property
+    def categorical(self) -> frozenset[int]:
+        """Columns that the trees test as categories."""
+        return self._tested(self.forest.is_categorical)
+
+    @cached_property
+    def numeric(self) -> frozenset[int]:
+        """Columns that the trees test as numbers."""
+        return self._tested(~self.forest.is_categorical)
+
+    def _tested(self, wanted: np.ndarray) -> frozenset[int]:
+        nodes = wanted & (self.forest.left >= 0)
+        return frozenset(np.unique(self.forest.feature[nodes]).tolist())
 
     def labels(self) -> dict[int, np.ndarray]:
         """Labels by common column."""
@@ -89,13 +87,7 @@ def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputM
     _check_plain(owner, given)
     _check_columns(owner, given)
     names = _names(owner, maps)
-    agreed = {
-        name: _agreed(owner, given, name)
-        for name in (f.name for f in fields(InputMap))
-        if name not in _JOINED
-    }
-    return replace(
-        maps[0],
+    return InputMap(
         n_columns=given[0].forest.n_inputs,
         names=names,
         blanks_replaced=names is not None and all(m.blanks_replaced for m in maps),
@@ -103,14 +95,12 @@ def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputM
         labels_as_codes=_same_or_none([m.labels_as_codes for m in maps]),
         absent=_same_or_none([m.absent for m in maps]),
         missing=_missing(owner, given),
-        single_codes=frozenset().union(*(one.single_codes() for one in given))
-        - _unlike_codes(given),
+        single_codes=frozenset(_union(one.single_codes() for one in given) - _unlike_codes(given)),
         array_dtype=_array_dtype(given),
         frames_as_arrays=frames_as_arrays or any(m.frames_as_arrays for m in maps),
         single_range=_has_single_range(given),
         allow_nan=all(m.allow_nan for m in maps),
         allow_inf=all(m.allow_inf for m in maps),
-        **agreed,
     )
 
 
@@ -133,20 +123,6 @@ def _check_plain(owner, given: list[InputsOf]) -> None:
             )
 
 
-def _agreed(owner, given: list[InputsOf], field: str):
-    first = given[0]
-    value = getattr(first.input_map, field)
-    for one in given[1:]:
-        if getattr(one.input_map, field) != value:
-            raise _refuse(
-                owner,
-                f"{first.name} has {field}={value!r}, {one.name} has "
-                f"{getattr(one.input_map, field)!r}",
-                "give both the same kind of model",
-            )
-    return value
-
-
 def _same_or_none(values: list):
     """The value that all have, NaN being one; None if they differ."""
     first = values[0]
@@ -158,16 +134,17 @@ def _check_columns(owner, given: list[InputsOf]) -> None:
     sizes = {one.forest.n_inputs for one in given}
     if len(sizes) > 1:
         raise _refuse(owner, f"they have {sizes} inputs", "fit all on the same columns")
-    for one in given:
-        for other in given:
-            both = one.tested(categorical=True) & other.tested(categorical=False)
-            if both:
-                raise _refuse(
-                    owner,
-                    f"column {min(both)} is a category to {one.name} and a number to {other.name}",
-                    "fit both on categories or both on numbers",
-                )
-    odd = _unlike_codes(given).difference(*(one.labels() for one in given))
+    both = _union(one.categorical for one in given) & _union(one.numeric for one in given)
+    if both:
+        column = min(both)
+        category = next(one.name for one in given if column in one.categorical)
+        number = next(one.name for one in given if column in one.numeric)
+        raise _refuse(
+            owner,
+            f"column {column} is a category to {category} and a number to {number}",
+            "fit both on categories or both on numbers",
+        )
+    odd = _unlike_codes(given) - _union(one.labels() for one in given)
     if odd:
         raise _refuse(
             owner,
@@ -178,12 +155,12 @@ def _check_columns(owner, given: list[InputsOf]) -> None:
 
 def _unlike_codes(given: list[InputsOf]) -> set[int]:
     """Columns of category codes that some models round to float32 and others do not."""
-    return {
-        column
-        for one in given
-        for other in given
-        for column in (one.single_codes() & other.tested()) - other.single_codes()
-    }
+    rounded = _union(one.single_codes() for one in given)
+    return _union((rounded & one.categorical) - one.single_codes() for one in given)
+
+
+def _union(sets) -> set[int]:
+    return set().union(*sets)
 
 
 def _names(owner, maps: list[InputMap]) -> tuple[str, ...] | None:
@@ -266,7 +243,7 @@ def _categories(owner, given: list[InputsOf]) -> dict[int, np.ndarray]:
                     "fit all on the same categories",
                 )
     for one in given:
-        odd = (joined.keys() & one.tested()) - one.labels().keys()
+        odd = (joined.keys() & (one.categorical | one.numeric)) - one.labels().keys()
         if odd and not one.input_map.categories_in_order:
             column = min(odd)
             raise _refuse(
@@ -297,8 +274,8 @@ def _unknown(owner, labelled: list[InputsOf]):
     """What an unknown label becomes: it is refused if whoever knows a column's labels does so."""
     found = [one.input_map.unknown for one in labelled]
     refusing = [one for one in labelled if one.input_map.unknown is None]
-    refused = set().union(*(one.labels() for one in refusing))
-    if refused and set().union(*(one.labels() for one in labelled)) <= refused:
+    refused = _union(one.labels() for one in refusing)
+    if refused and _union(one.labels() for one in labelled) <= refused:
         return None
     if refusing or _same_or_none(found) is None:
         raise _refuse(

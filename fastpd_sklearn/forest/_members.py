@@ -12,7 +12,9 @@ from fastpd_sklearn.forest._registry import Reading, find_reader, rounding_of
 
 
 class NoSumOfTreesError(ValueError):
-    """The response of a model is no sum of trees, whatever its parameters."""
+    """The response of a model is no sum of trees that can be read."""
+
+    __module__ = "fastpd_sklearn.forest"  # where users find it, for tracebacks
 
 
 class Member(NamedTuple):

@@ -24,7 +24,7 @@ _FAMILIES = {
 
 
 class SklearnReader:
-    """Reads scikit-learn's trees, forests and boosted trees.
+    """Reads scikit-learn's trees, forests and boosted trees, and models made of such models.
 
     The raw outputs are, for
 
@@ -36,7 +36,10 @@ class SklearnReader:
     * ``IsolationForest``: the mean depth ``E[h(x)]`` of the row over the trees, where a leaf
       that holds ``size`` rows counts ``c(size)`` deeper, see :func:`average_path_length`.
       ``score_samples`` is ``-2 ** (-depth / c(max_samples_))`` of it, so that a larger depth is
-      less anomalous.
+      less anomalous;
+    * models made of models, whose members may be of other libraries: what these add up to,
+      added up as the model does it, see :mod:`_sklearn_ensembles`, :mod:`_sklearn_adaboost` and
+      :mod:`_sklearn_wrappers`.
     """
 
     name = "scikit-learn"
@@ -75,6 +78,8 @@ class SklearnReader:
         ValueError
             If a ``GradientBoosting`` model starts from an ``init`` that is not constant, or
             if the trees have a format that is not known.
+        NoSumOfTreesError
+            If a model made of models responds by something else than a sum of their trees.
         """
         check_is_fitted(model)
         return _family(model).read(model)

@@ -249,7 +249,10 @@ _RIVALS = (
 def _read_one_vs_rest(model) -> Reading:
     members = _numbered_members(model)
     if len(members) == 1:
-        return as_own(members[0], replace(members[0].reading.head, classes=model.classes_))
+        head = members[0].reading.head
+        # What a regressor within predicts is a margin to the model around it.
+        additive = tuple(method for method in head.additive if method != "predict")
+        return as_own(members[0], replace(head, additive=additive, classes=model.classes_))
     if model.multilabel_:
         methods, note = ["decision_function", "predict_proba"], ""
     else:

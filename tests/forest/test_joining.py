@@ -1,5 +1,7 @@
 """Forests are joined without a row going another way than before."""
 
+import inspect
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.forest import ForestBuilder, InputMap, NoSumOfTreesError
-from fastpd_sklearn.forest._joined_inputs import InputsOf, join_maps
+from fastpd_sklearn.forest._joined_inputs import InputsOf, _label_fields, join_maps
 from fastpd_sklearn.forest._joining import sum_forests, translated_threshold
 from tests.core.grow import grow, rows_for
 from tests.oracles import predict_many
@@ -160,3 +162,10 @@ def test_members_with_a_map_of_another_kind_are_not_joined():
 
 class Owner:
     """Stands for a model of models."""
+
+
+def test_every_field_of_the_map_is_joined():
+    """A new field of the map has to be joined as well, or its default would pass for it."""
+    source = inspect.getsource(join_maps) + inspect.getsource(_label_fields)
+    for field in fields(InputMap):
+        assert f"{field.name}=" in source or f'"{field.name}"' in source, field.name

@@ -409,6 +409,18 @@ def test_frames(name, library):
         explainer.transform(frame[list("bacd")])
 
 
+@pytest.mark.parametrize(
+    "name", ["vote", "stack", "bagging of lightgbm", "vote in single precision"]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, bool])
+def test_arrays_of_other_types(name, dtype):
+    model, respond = fitted(name)
+    rows = (2 * X).astype(dtype)
+    reader, reading = read(model)
+    margins = oracles.predict_many(reading.forest, reading.input_map.open(rows).to_array())
+    assert np.all(np.abs(margins - respond(rows)) <= rounding_of(reader, reading))
+
+
 def test_sparse_rows_of_members_that_read_them_alike():
     rows = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
     model = VotingRegressor([FIVE[4], ("tree", DecisionTreeRegressor(max_depth=2))]).fit(rows, Y)
@@ -640,6 +652,22 @@ def test_a_function_of_the_users_is_not_taken_for_affine():
         RF, transformer=FunctionTransformer(lambda y: 2 * y, lambda z: z / 2)
     ).fit(X, Y)
     assert read(model)[1].head.additive == ("raw",)
+
+
+def test_regressors_against_the_rest():
+    model = OneVsRestClassifier(RF).fit(X, TARGETS["binary"])
+    _, reading = read(model)
+    assert reading.head.additive == ("raw",)
+    margins = oracles.predict_many(reading.forest, X)[:, 0]
+    assert_allclose(margins, model.estimators_[0].predict(X))
+
+
+def test_a_label_that_nobody_has():
+    labels = np.column_stack([Y > 0, np.zeros(N_ROWS)]).astype(int)
+    with pytest.warns(UserWarning, match="is present in all training examples"):
+        model = OneVsRestClassifier(RF_C).fit(X, labels)
+    with pytest.raises(NoSumOfTreesError, match="member 1 of this OneVsRestClassifier is a"):
+        FastPDExplainer().fit(model, X)
 
 
 def test_a_search_without_refit():
