@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sklearn import get_config
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
@@ -55,11 +56,18 @@ def arguments_of_fit(explainer, sample_weight, fit_params: dict) -> dict:
     given = {} if sample_weight is None else {"sample_weight": sample_weight}
     if get_config()["enable_metadata_routing"]:
         return process_routing(explainer, "fit", **given, **fit_params).estimator.fit
-    if given and not has_fit_parameter(explainer.estimator, "sample_weight"):
+    return _as_parameters(explainer.estimator, given)
+
+
+def _as_parameters(estimator, given: dict) -> dict:
+    """Weights as the fit of an estimator is given them without metadata routing."""
+    if given and isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        return {f"{name}__{key}": value for key, value in _as_parameters(last, given).items()}
+    if given and not has_fit_parameter(estimator, "sample_weight"):
         raise TypeError(
-            f"sample_weight: the fit of {type(explainer.estimator).__name__} takes no weights; fit "
-            "the model first and call fit(model, background, sample_weight=...) to weigh the "
-            "background alone"
+            f"sample_weight: the fit of {type(estimator).__name__} takes no weights; fit the model "
+            "first and call fit(model, background, sample_weight=...) to weigh the background alone"
         )
     return given
 

@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -262,6 +263,18 @@ def test_without_routing_weights_go_to_the_step(explainer_class, X, y):
     scaled = StandardScaler().fit_transform(X)
     truth = explainer_class(tree()).fit(scaled, y, sample_weight=WEIGHTS)
     assert_allclose(pipeline.transform(X), truth.transform(scaled))
+
+
+def test_without_routing_weights_go_to_the_last_step_of_a_pipeline(X, y):
+    def pipeline():
+        return make_pipeline(StandardScaler(), make_pipeline(tree()))
+
+    explainer = VanillaPDExplainer(pipeline()).fit(X, y, sample_weight=WEIGHTS)
+    weights = {"pipeline__decisiontreeregressor__sample_weight": WEIGHTS}
+    truth = VanillaPDExplainer().fit(pipeline().fit(X, y, **weights), X, sample_weight=WEIGHTS)
+    assert_allclose(explainer.transform(X), truth.transform(X))
+    with pytest.raises(TypeError, match="the fit of KNeighborsRegressor takes no weights"):
+        VanillaPDExplainer(make_pipeline(KNeighborsRegressor())).fit(X, y, sample_weight=WEIGHTS)
 
 
 @pytest.mark.usefixtures("routing")
