@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.model_selection._search import BaseSearchCV as BaseSearchCV
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import _raise_for_params
 
 _TREE_FIELDS = {
@@ -54,6 +55,21 @@ def tree_arrays(tree) -> tuple[np.ndarray, np.ndarray]:
     state = tree.__getstate__()
     _check_fields(state["nodes"], _TREE_FIELDS)
     return state["nodes"], state["values"]
+
+
+def take_rows(X, rows):
+    """Rows of an array, a list, a sparse matrix, a data frame or a series.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, ...)
+    rows : ndarray of int
+
+    Returns
+    -------
+    The same type as ``X``, as scikit-learn's searches split it.
+    """
+    return _safe_indexing(X, rows)
 
 
 def hist_iterations(model) -> list[list[tuple[np.ndarray, np.ndarray]]]:

@@ -5,6 +5,7 @@ from fastpd_sklearn.model_selection._behaviour import (
     interaction_share,
     term_strength,
 )
+from fastpd_sklearn.model_selection._curves import candidate_curves
 from fastpd_sklearn.model_selection._monotonicity import monotonicity_violation
 from fastpd_sklearn.model_selection._scorers import (
     BehaviourScorer,
@@ -17,6 +18,7 @@ from fastpd_sklearn.model_selection._stability import curve_stability
 
 __all__ = [
     "BehaviourScorer",
+    "candidate_curves",
     "curve_stability",
     "feature_influence",
     "feature_influence_scorer",

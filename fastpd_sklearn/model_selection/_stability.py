@@ -51,6 +51,10 @@ def curve_stability(estimators, X, features=None, *, target=None, sample_weight=
         in the unit of the response; ``overall``: float, the stability of all curves together:
         their covariances and their variances added up over the terms.
 
+    See Also
+    --------
+    candidate_curves : Refits the candidates of a search, on folds too.
+
     Examples
     --------
     >>> import numpy as np
