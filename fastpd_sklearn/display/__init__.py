@@ -1,5 +1,6 @@
 """Display classes: what explainers find, drawn by matplotlib."""
 
+from fastpd_sklearn.display._candidate_curves import CandidateCurvesDisplay
 from fastpd_sklearn.display._importance import ImportanceDisplay
 from fastpd_sklearn.display._interaction import InteractionDisplay
 from fastpd_sklearn.display._main_effect import MainEffectDisplay
@@ -7,6 +8,7 @@ from fastpd_sklearn.display._three_way import ThreeWayDisplay
 from fastpd_sklearn.display._waterfall import WaterfallDisplay
 
 __all__ = [
+    "CandidateCurvesDisplay",
     "ImportanceDisplay",
     "InteractionDisplay",
     "MainEffectDisplay",
