@@ -126,6 +126,12 @@ def boosting_initial(model) -> np.ndarray:
     return model._raw_predict_init(row)[0]
 
 
+def column_transformer_inputs(transformer) -> dict[str, list[int]]:
+    """Numbers of the columns that go into each part of a fitted ``ColumnTransformer``."""
+    inputs = transformer._transformer_to_input_indices
+    return {name: [int(j) for j in columns] for name, columns in inputs.items()}
+
+
 def link_name(model) -> str:
     """Class name of the link function of a gradient boosting model's loss."""
     return type(model._loss.link).__name__

@@ -5,6 +5,7 @@ from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._inputs import InputMap, Inputs
 from fastpd_sklearn.forest._members import NoSumOfTreesError
 from fastpd_sklearn.forest._registry import Reader, Reading, find_reader
+from fastpd_sklearn.forest._transformers import register_transformer
 
 __all__ = [
     "Forest",
@@ -16,4 +17,5 @@ __all__ = [
     "Reader",
     "Reading",
     "find_reader",
+    "register_transformer",
 ]

@@ -127,6 +127,27 @@ class InputMap:
             self, categories=dict(zip(columns, lists, strict=True)), categories_in_order=None
         )
 
+    def owner(self, players) -> np.ndarray:
+        """The player that each input belongs to.
+
+        Parameters
+        ----------
+        players : sequence of ndarray of int
+            The columns of each player; every column is in one.
+
+        Returns
+        -------
+        ndarray of shape (n_inputs,), int32
+        """
+        owner = np.empty(self.n_columns, np.int32)
+        for player, columns in enumerate(players):
+            owner[columns] = player
+        return owner
+
+    def describe(self, j: int) -> str:
+        """Input ``j`` in words, for messages."""
+        return f"column {j}"
+
     def open(self, X) -> Inputs:
         """Read ``X``.
 
@@ -259,7 +280,7 @@ class Inputs:
         if X.dtype.kind not in "biufO":
             raise ValueError(
                 f"X has dtype {X.dtype}, which is not numeric; convert it to numbers, or explain "
-                "the whole pipeline that does with VanillaPDExplainer"
+                "the whole pipeline that does"
             )
         if X.dtype != object:
             return self._as_float(X)
@@ -290,8 +311,7 @@ class Inputs:
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"column {self._column_name(j)!r} of X has dtype object and holds what is no "
-                f"number ({error}); encode it, or explain the whole pipeline that does with "
-                "VanillaPDExplainer"
+                f"number ({error}); encode it, or explain the whole pipeline that does"
             ) from error
 
     def _column_name(self, j: int):
@@ -319,7 +339,7 @@ class Inputs:
                 raise ValueError(
                     f"column {name!r} of X has dtype {series.dtype}, which is not numeric, and "
                     "the model was not trained on it as a category; encode it, or explain the "
-                    "whole pipeline that does with VanillaPDExplainer"
+                    "whole pipeline that does"
                 )
 
     def _refuse_codes(self, j: int) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fastpd_sklearn.forest._made_rows import MISSING, PLAIN, UNSEEN, made_rows
+from fastpd_sklearn.forest._pipeline import PipelineMap, PipelineReader
 from fastpd_sklearn.forest._registry import Reader, Reading, rounding_of
 from fastpd_sklearn.forest._rows import take
 
@@ -62,6 +63,11 @@ def check_reading(
     chosen = rng.permutation(X.shape[0])[:_MOST_BACKGROUND_ROWS]
     background = take(X, np.sort(chosen))
     compare(background, reader.predict_raw(model, background), "rows of the background")
+    if isinstance(reader, PipelineReader):
+        # Rows are made for the columns that the trees test.
+        reader, model, reading, background = reader.last_step(model, reading, background)
+    if isinstance(reading.input_map, PipelineMap):
+        return  # a pipeline within another model, which predicts from raw rows alone
     for furthest in (UNSEEN, MISSING, PLAIN):
         for rows in made_rows(reading, background, furthest, rng):
             raw = _prediction_if_taken(reader, model, rows)

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from fastpd_sklearn.forest._forest import Forest
 from fastpd_sklearn.forest._head import Head
@@ -74,6 +75,8 @@ def _reader_specs() -> dict[str, str]:
 def find_reader(model) -> Reader | None:
     """The reader that takes a model, by the package that one of the model's classes is from.
 
+    A pipeline is read by the reader of its last step.
+
     Parameters
     ----------
     model : object
@@ -82,6 +85,8 @@ def find_reader(model) -> Reader | None:
     -------
     Reader or None
     """
+    if isinstance(model, Pipeline):
+        return import_module("fastpd_sklearn.forest._pipeline").find_pipeline_reader(model)
     specs = _reader_specs()
     for cls in type(model).__mro__:
         spec = specs.get(cls.__module__.partition(".")[0])

@@ -168,7 +168,7 @@ def _cast_numbers(values: np.ndarray, floating, dtype):
     if isinstance(dtype, np.dtype):
         with np.errstate(invalid="ignore"):
             cast = values.astype(dtype)
-        if np.array_equal(cast, values):
+        if np.array_equal(cast, values, equal_nan=True):
             return cast
     return values.astype(np.promote_types(floating, np.result_type(values.dtype, np.float64)))
 
@@ -192,10 +192,11 @@ def _cast_polars(series, values):
 
     values = np.asarray(values)
     known = _frames.labels(series)
-    if known is not None:
+    if known is not None and _frames.has_codes(series):
         _check_labels(values, known.tolist(), series.name)
     if known is None and _frames.is_numeric(series):
-        return pl.Series(values.astype(np.float64))
+        held = _frames.to_float(series[:0]).dtype
+        return pl.Series(_cast_numbers(values, held, held))
     labels = [None if _is_missing(v) else v for v in values.tolist()]
     return pl.Series(labels, dtype=series.dtype)
 
