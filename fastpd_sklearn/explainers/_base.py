@@ -107,6 +107,22 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         """
         return _models.columns_of(opened)
 
+    def _tied_columns(self, opened, n_columns: int) -> list[tuple[str, list[int]]]:
+        """Columns that have to play together, and what ties them.
+
+        Parameters
+        ----------
+        opened : object
+            From :meth:`_open_model`.
+        n_columns : int
+            The number of all columns.
+
+        Returns
+        -------
+        list of (str, list of int)
+        """
+        return []
+
     # ------------------------------------------------------------------ fit
 
     def fit(self, X, y=None, *, sample_weight=None, **fit_params):
@@ -116,6 +132,11 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         ``fit(X, y)``, as a pipeline calls it, fits a clone of ``estimator`` on ``X`` and ``y``
         and takes ``X`` for the background. There, a ``FrozenEstimator`` is explained as it is,
         and so is a fitted ``estimator`` if there is no ``y``.
+
+        A ``Pipeline`` that ends in such a model is explained on the columns that go into its
+        first step; those that a step mixes, such as ``PCA``, play as one feature. Steps of
+        scikit-learn that work column by column are known,
+        :func:`~fastpd_sklearn.forest.register_transformer` tells of others.
 
         Parameters
         ----------
@@ -213,7 +234,8 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         if background is not None:
             weights = _checks.check_weights(sample_weight, background.shape[0])
         names = getattr(self, "feature_names_in_", None)
-        players = make_players(self.n_features_in_, names, self.groups)
+        tied = self._tied_columns(opened, self.n_features_in_)
+        players = make_players(self.n_features_in_, names, self.groups, tied)
         terms = self._named_terms(players)
         engine, head = self._make_engine(opened, background, players.columns)
         selection = select_outputs(self.target, head, engine.n_outputs)
@@ -472,6 +494,8 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             feature of a model that is constant between thresholds also ``curve``, exact and
             to be called with points: a :class:`StepCurve`, with ``breaks`` and ``levels``; of a
             column of labels a :class:`CategoryCurve`, with ``categories`` and ``levels``.
+            Where a step of a pipeline leaves no such curve (splines), ``no_curve`` says why, and
+            so does the error if ``curve`` is asked for.
         """
         check_is_fitted(self)
         return partial_dependence(self._fitted, features, grid)

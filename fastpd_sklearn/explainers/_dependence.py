@@ -14,27 +14,47 @@ from fastpd_sklearn.explainers._curve import (
     effective_breaks,
     piece_points,
 )
+from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._fitted import Fitted
+from fastpd_sklearn.explainers._protocol import Engine
+from fastpd_sklearn.explainers._raw_curve import NoCurveError, RawColumn
 from fastpd_sklearn.forest import _rows
 
 
 def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
     """See :meth:`BaseExplainer.partial_dependence`."""
+    _check_background(fitted)
     term = fitted.players.find_term(features)
     grids = _one_grid_each(term, grid, features)
     points = [_points(fitted, player, g) for player, g in zip(term, grids, strict=True)]
-    if len(term) == 1 and len(fitted.players.columns[term[0]]) == 1:
+    if len(term) > 1 or len(fitted.players.columns[term[0]]) > 1:
+        return Bunch(grid_values=points, average=_average(fitted, term, points))
+    try:
         average, curve = _average_and_curve(fitted, term[0], points[0])
-    else:
-        average, curve = _average(fitted, term, points), None
+    except NoCurveError as error:
+        average = _average(fitted, term, points)
+        return Dependence(grid_values=points, average=average, no_curve=str(error))
     result = Bunch(grid_values=points, average=average)
     if curve is not None:
         result["curve"] = curve
     return result
 
 
+class Dependence(Bunch):
+    """Partial dependence that has no ``curve``, and says why if asked for one."""
+
+    def __missing__(self, key):
+        raise KeyError(self["no_curve"] if key == "curve" else key)
+
+    def __getattr__(self, name: str):
+        if name == "curve":
+            raise AttributeError(self["no_curve"])
+        return super().__getattr__(name)
+
+
 def pairwise_partial_dependence(fitted: Fitted, features, grid, grid_resolution: int) -> Bunch:
     """See :meth:`BaseExplainer.pairwise_partial_dependence`."""
+    _check_background(fitted)
     if features is None:
         players = list(range(len(fitted.players)))
     else:
@@ -48,10 +68,11 @@ def pairwise_partial_dependence(fitted: Fitted, features, grid, grid_resolution:
         f"{len(pairs)} pairs on grids of {size} x {size} points",
         "name fewer columns by `features`, or lower `grid_resolution`",
     )
+    columns = [int(fitted.players.columns[player][0]) for player in players]
     rows = fitted.template.rows(
         {
-            int(fitted.players.columns[player][0]): grid[np.minimum(np.arange(size), len(grid) - 1)]
-            for player, grid in zip(players, grids, strict=True)
+            column: _as_held(fitted, column, grid[np.minimum(np.arange(size), len(grid) - 1)])
+            for column, grid in zip(columns, grids, strict=True)
         }
     )
     average = np.empty((n_outputs, len(pairs), size, size))
@@ -68,6 +89,19 @@ def pairwise_partial_dependence(fitted: Fitted, features, grid, grid_resolution:
         average[:, second == i, :, len(grids[i]) :] = np.nan
     names = tuple(fitted.players.names[player] for player in players)
     return Bunch(features=names, pairs=np.array(pairs), grid_values=grids, average=average)
+
+
+def _is_pipeline(engine: Engine) -> bool:
+    """Whether trees are explained through the steps before them."""
+    return isinstance(engine, TreeEngine) and engine.preprocesses
+
+
+def _check_background(fitted: Fitted) -> None:
+    if _is_pipeline(fitted.engine) and fitted.template.points is None:
+        raise ValueError(
+            "partial dependence on the columns of a pipeline needs a row of the background, which "
+            "says what kinds of values the other columns hold; call fit(pipe, background)"
+        )
 
 
 def _add_pairs(fitted: Fitted, rows, first: list[int], second: list[int], average) -> None:
@@ -148,7 +182,10 @@ def _points(fitted: Fitted, player: int, grid) -> np.ndarray:
     if grid is not None:
         return fitted.template.as_points(columns[0], grid)
     if fitted.template.points is not None:
-        return fitted.template.points[columns[0]].copy()
+        labels = None
+        if _is_pipeline(fitted.engine) and not fitted.template.labelled[columns[0]]:
+            labels = _raw_column(fitted, player).labels()
+        return fitted.template.points[columns[0]].copy() if labels is None else labels
     breaks = _breaks(fitted, columns[0])
     if breaks is None:
         raise ValueError(
@@ -180,10 +217,18 @@ def _average(fitted: Fitted, term: tuple[int, ...], points: list[np.ndarray]) ->
     for player, p, place in zip(term, points, np.indices(shape), strict=True):
         columns = fitted.players.columns[player]
         for j, column in enumerate(columns):
-            values[int(column)] = (p[:, j] if len(columns) > 1 else p)[place.ravel()]
+            own = (p[:, j] if len(columns) > 1 else p)[place.ravel()]
+            values[int(column)] = _as_held(fitted, int(column), own)
     recipe = _outputs.make_recipe("pd", [tuple(sorted(term))], fitted.engine)
     average = fitted.evaluate(fitted.template.rows(values), recipe)[:, 0]
     return np.ascontiguousarray(average.T).reshape(-1, *shape)
+
+
+def _as_held(fitted: Fitted, column: int, values: np.ndarray) -> np.ndarray:
+    """Points in the precision of their column, in which the steps of a pipeline compute."""
+    if not _is_pipeline(fitted.engine) or fitted.template.labelled[column]:
+        return values
+    return values.astype(fitted.template.float_type(column))
 
 
 def _curve_of_codes(fitted: Fitted, player: int) -> CategoryCurve | None:
@@ -198,6 +243,10 @@ def _curve_of_codes(fitted: Fitted, player: int) -> CategoryCurve | None:
     if fitted.engine.allow_nan:
         codes = np.append(codes, np.nan)
     return CategoryCurve(codes, _average(fitted, (player,), [codes]))
+
+
+def _raw_column(fitted: Fitted, player: int) -> RawColumn:
+    return RawColumn(fitted.engine, fitted.template, int(fitted.players.columns[player][0]))
 
 
 def _breaks(fitted: Fitted, column: int) -> np.ndarray | None:
@@ -215,6 +264,11 @@ def _average_and_curve(
         labels = fitted.template.points[column]
         curve = CategoryCurve(labels, _average(fitted, (player,), [labels]))
         return _average(fitted, (player,), [points]), curve
+    if _is_pipeline(engine):
+        average = _average(fitted, (player,), [points])
+        return average, _raw_column(fitted, player).curve(
+            lambda values: _average(fitted, (player,), [values])
+        )
     breaks = _breaks(fitted, column)
     if breaks is None:
         return _average(fitted, (player,), [points]), _curve_of_codes(fitted, player)

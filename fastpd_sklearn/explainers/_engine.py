@@ -14,6 +14,7 @@ from fastpd_sklearn.core.threads import effective_n_threads
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.forest import Reading
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
+from fastpd_sklearn.forest._pipeline import PipelineMap
 
 ROW_TREES_A_THREAD = 10_000
 """Rows times trees that are worth a thread of their own."""
@@ -45,9 +46,7 @@ class TreeEngine(ABC):
         forest = reading.forest
         self.input_map = reading.input_map
         self.n_jobs = n_jobs
-        owner = np.empty(forest.n_inputs, np.int32)
-        for player, columns in enumerate(players):
-            owner[columns] = player
+        owner = self.input_map.owner(players)
         self.core = CoreModel(forest, owner, len(players), ZERO_THRESHOLD)
         self.cover = forest.cover
         self.forest_digest = forest.digest()
@@ -116,8 +115,8 @@ class TreeEngine(ABC):
                     infinite = column
         if infinite >= 0 and not self.input_map.allow_inf:
             raise ValueError(
-                f"Input X contains infinity or a value too large for the model, in column "
-                f"{infinite}, and the model's library refuses such values"
+                f"Input X contains infinity or a value too large for the model, in "
+                f"{self.input_map.describe(infinite)}, and the model's library refuses such values"
             )
         if not self.input_map.allow_nan:
             self._refuse_missing(rows)
@@ -130,8 +129,8 @@ class TreeEngine(ABC):
             codes = rows.data[start : start + width * rows.n_rows].view(f"u{width}")
             if np.any(codes == np.iinfo(codes.dtype).max):
                 raise ValueError(
-                    f"Input X contains NaN, in column {column}, and the model's library refuses "
-                    "missing values"
+                    f"Input X contains NaN, in {self.input_map.describe(column)}, and the "
+                    "model's library refuses missing values"
                 )
 
     def predict_inputs(self, inputs: np.ndarray) -> np.ndarray:
@@ -147,6 +146,11 @@ class TreeEngine(ABC):
         """
         rows, _ = self.core.bins.bin_matrix(inputs, self.threads_for(len(inputs)))
         return self.core.predict(rows, self.threads_for(len(inputs)))
+
+    @property
+    def preprocesses(self) -> bool:
+        """Whether the columns are those of a pipeline, and not the forest's own."""
+        return isinstance(self.input_map, PipelineMap)
 
     def predict(self, X) -> np.ndarray:
         """Raw prediction of every row, shape (n_rows, n_outputs)."""
@@ -193,7 +197,13 @@ class TreeEngine(ABC):
         return self.core.levels(self.coverage, player)
 
     def split_points(self, column: int) -> np.ndarray | None:
-        """Thresholds of a column as the trees compare with them; None for a column of labels."""
+        """Thresholds of a column as the trees compare with them.
+
+        None for a column of labels, and for the raw columns of a pipeline, of which the trees
+        test what the steps make of them.
+        """
+        if self.preprocesses:
+            return None
         bins = self.core.bins
         slot = np.searchsorted(bins.columns, column)
         if slot == len(bins.columns) or bins.columns[slot] != column:
@@ -202,6 +212,8 @@ class TreeEngine(ABC):
 
     def listed_categories(self, column: int) -> np.ndarray | None:
         """Category codes of a column that some node lists; None if it is not categorical."""
+        if self.preprocesses:
+            return None
         bins = self.core.bins
         slot = np.searchsorted(bins.columns, column)
         if slot == len(bins.columns) or bins.columns[slot] != column:

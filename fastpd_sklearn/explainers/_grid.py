@@ -46,6 +46,12 @@ class Template:
             )
         return points
 
+    def float_type(self, column: int) -> type:
+        """The precision that a column of numbers is held in: that of its floats, or float64."""
+        if _frames.is_frame(self.row):
+            return _frames.to_float(_frames.column(self.row, column)).dtype.type
+        return self.row.dtype.type if self.row.dtype.kind == "f" else np.float64
+
     def rows(self, values: dict[int, np.ndarray]):
         """Copies of the row in which some columns take the given values.
 
@@ -79,7 +85,7 @@ def make_template(X) -> Template:
     sample = sample.tocsc() if sparse.issparse(sample) else sample
     points, labelled = zip(*(_column_points(sample, j) for j in range(n_columns)), strict=True)
     row = _rows.take(X, np.zeros(1, dtype=np.intp))
-    if not sparse.issparse(row) and not _frames.is_frame(row) and not any(labelled):
+    if isinstance(row, np.ndarray) and row.dtype.kind in "biu" and not any(labelled):
         row = row.astype(np.float64)
     return Template(row, points, labelled)
 
@@ -97,11 +103,21 @@ def _column_points(X, j: int) -> tuple[np.ndarray, bool]:
     if known is None and values.dtype.kind in "biuf":
         return _quantiles(values), False
     missing = [v is None or v != v for v in values.tolist()]
+    if known is None and not _are_hashable(values):
+        return values[:1], True  # they can't be told apart: one stands for all
     if known is None:
         present = {v for v, gone in zip(values.tolist(), missing, strict=True) if not gone}
         known = sorted(present, key=lambda label: (type(label).__name__, label))
     labels = [*np.asarray(known, dtype=object), *([np.nan] if any(missing) else [])]
     return _object_array(labels), True
+
+
+def _are_hashable(values: np.ndarray) -> bool:
+    try:
+        set(values.tolist())
+    except TypeError:
+        return False
+    return True
 
 
 def _numbers_if_any(values: np.ndarray) -> np.ndarray:

@@ -11,6 +11,9 @@ import numpy as np
 
 from fastpd_sklearn.explainers._protocol import Term
 
+MOST_NAMES = 4
+"""Columns whose names are the name of a group that the user has not named."""
+
 
 @dataclass(frozen=True)
 class Players:
@@ -24,11 +27,14 @@ class Players:
         The columns of each player.
     column_names : tuple of str
         One a column.
+    tied : frozenset of str
+        Names of the groups that the model makes, not the user.
     """
 
     names: tuple[str, ...]
     columns: tuple[np.ndarray, ...]
     column_names: tuple[str, ...]
+    tied: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -56,11 +62,13 @@ class Players:
         for player, columns in enumerate(self.columns):
             if len(columns) == 1 and columns[0] == column:
                 return player
-        group = next(p for p, columns in enumerate(self.columns) if column in columns)
-        raise ValueError(
-            f"features: column {feature!r} is part of the group {self.names[group]!r} and plays "
-            f"only with it; name the group, or take the column out of `groups`"
+        group = next(n for n, cols in zip(self.names, self.columns, strict=True) if column in cols)
+        remedy = (
+            "which a step of the pipeline mixes; name the group"
+            if group in self.tied
+            else "and plays only with it; name the group, or take the column out of `groups`"
         )
+        raise ValueError(f"features: column {feature!r} is part of the group {group!r} {remedy}")
 
     def find_term(self, feature) -> tuple[int, ...]:
         """The players that a user means, in the order given.
@@ -88,14 +96,14 @@ class Players:
             column_names[columns[0]] if name == self.column_names[columns[0]] else name
             for name, columns in zip(self.names, self.columns, strict=True)
         )
-        return Players(names, self.columns, tuple(column_names))
+        return Players(names, self.columns, tuple(column_names), self.tied)
 
     def name(self, term: Term) -> tuple[str, ...]:
         """Names of the players of a term."""
         return tuple(map(self.names.__getitem__, term))
 
 
-def make_players(n_columns: int, names, groups) -> Players:
+def make_players(n_columns: int, names, groups, tied=()) -> Players:
     """Columns and groups as players; a group takes the place of its first column.
 
     Parameters
@@ -104,6 +112,9 @@ def make_players(n_columns: int, names, groups) -> Players:
     names : sequence of str or None
         Column names; None: "x0", "x1", ...
     groups : mapping of str to (sequence of) int or str, or None
+    tied : sequence of (str, list of int), default=()
+        Columns that must play together, and the steps of a pipeline that mix them. They are a
+        group of their own if they are in none of ``groups``.
 
     Returns
     -------
@@ -112,8 +123,8 @@ def make_players(n_columns: int, names, groups) -> Players:
     Raises
     ------
     ValueError, TypeError
-        If the groups are empty, overlap or name an unknown column, or two players would
-        have the same name.
+        If the groups are empty, overlap, name an unknown column or tear apart what is tied,
+        or if two players would have the same name.
     """
     column_names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(n_columns))
     owner: dict[int, str] = {}
@@ -127,6 +138,10 @@ def make_players(n_columns: int, names, groups) -> Players:
                     f"{group!r}; a column belongs to one group at most"
                 )
             owner[column] = group
+    made = _tied_groups(tied, column_names, owner)
+    for group, columns in made.items():
+        members[group] = columns
+        owner.update(dict.fromkeys(columns, group))
     single = [(column_names[j], [j]) for j in range(n_columns) if j not in owner]
     ordered = sorted([*single, *members.items()], key=lambda player: player[1][0])
     player_names = tuple(name for name, _ in ordered)
@@ -137,7 +152,34 @@ def make_players(n_columns: int, names, groups) -> Players:
             "are told apart by these names"
         )
     columns = tuple(np.array(columns, dtype=np.intp) for _, columns in ordered)
-    return Players(player_names, columns, column_names)
+    return Players(player_names, columns, column_names, frozenset(made))
+
+
+def _tied_groups(tied, column_names, owner: dict[int, str]) -> dict[str, list[int]]:
+    """The groups that are to be made of tied columns, by name."""
+    made = {}
+    for step, columns in tied:
+        groups = {owner.get(j) for j in columns}
+        if groups == {None}:
+            made[f"{step}({_shortened([column_names[j] for j in columns])})"] = columns
+        elif len(groups) > 1:
+            group = next(iter(groups - {None}))
+            inside, outside = (
+                next(column_names[j] for j in columns if (owner.get(j) == group) is within)
+                for within in (True, False)
+            )
+            raise ValueError(
+                f"groups[{group!r}] has {inside!r} but not {outside!r}, and step {step!r} of the "
+                f"pipeline mixes these columns; put all of them into one group: "
+                f"{[column_names[j] for j in columns]}"
+            )
+    return made
+
+
+def _shortened(names: list[str]) -> str:
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_NAMES - 1])}, ... {len(names)} columns"
 
 
 def _as_mapping(groups) -> Mapping:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 from sklearn.pipeline import Pipeline
@@ -12,6 +13,8 @@ from fastpd_sklearn.explainers._response import check_additive
 from fastpd_sklearn.forest import Reader, Reading, find_reader
 from fastpd_sklearn.forest._frames import is_frame
 from fastpd_sklearn.forest._parity import check_reading
+from fastpd_sklearn.forest._pipeline import PipelineMap
+from fastpd_sklearn.forest._proof import check_lineage
 
 
 class OpenModel(NamedTuple):
@@ -30,15 +33,14 @@ class TreeExplainer(BaseExplainer):
     def _open_model(self, model) -> OpenModel:
         reader = find_reader(model)
         if reader is None:
-            hint = (
-                " Of a pipeline explain the last step, on the transformed rows: "
-                "fit(pipe[-1], pipe[:-1].transform(X))"
-            )
+            last = model[-1] if isinstance(model, Pipeline) else model
+            last = model if isinstance(last, str) else last  # a pipeline without a model
             raise TypeError(
                 f"{type(self).__name__} explains tree ensembles and cannot read a "
-                f"{type(model).__module__.partition('.')[0]} {type(model).__name__}; it reads "
-                f"{supported_models()}. Explain any other model with VanillaPDExplainer."
-                f"{hint if isinstance(model, Pipeline) else ''}"
+                f"{type(last).__module__.partition('.')[0]} {type(last).__name__}"
+                f"{'' if last is model else ', the last step of the Pipeline'}; it reads "
+                f"{supported_models()}, and pipelines that end in one of these. "
+                "Explain any other model with VanillaPDExplainer."
             )
         return OpenModel(model, reader, reader.read(model))
 
@@ -48,14 +50,32 @@ class TreeExplainer(BaseExplainer):
             return input_map.n_columns, None  # the names are as good as the user's own
         return input_map.n_columns, input_map.names
 
+    def _tied_columns(self, opened: OpenModel, n_columns: int) -> list[tuple[str, list[int]]]:
+        input_map = opened.reading.input_map
+        if not isinstance(input_map, PipelineMap):
+            return []
+        tied = input_map.tied_columns(n_columns)
+        if n_columns > 1 and [len(columns) for _, columns in tied] == [n_columns]:
+            warnings.warn(
+                f"{tied[0][0]!r} mixes all {n_columns} columns of X, so that they play as one "
+                "feature; explain what comes out of it by fit(pipe[-1], pipe[:-1].transform(X)), "
+                "or declare a transformer that works column by column by "
+                "fastpd_sklearn.forest.register_transformer",
+                UserWarning,
+                stacklevel=4,
+            )
+        return tied
+
     def _make_engine(self, opened: OpenModel, X, players):
         model, reader, reading = opened
         check_additive(self.response_method, reading.head)
-        if X is not None:
-            reading = reading._replace(input_map=reading.input_map.settled(X))
+        reading = reading._replace(input_map=reading.input_map.settled(X))
+        if X is not None and not isinstance(reading.input_map, PipelineMap):
             reading.input_map.open(X)  # which names a column of words, as no library does
         engine = self._engine_class(reading, players, self.n_jobs)
         if X is not None:
+            if isinstance(reading.input_map, PipelineMap):
+                check_lineage(reading.input_map, X, engine.core.bins.columns)
             check_reading(
                 reader,
                 model,
@@ -74,7 +94,12 @@ class TreeExplainer(BaseExplainer):
     def _explains(self, model, engine: TreeEngine) -> bool:
         if find_reader(model) is None:
             return False
-        return engine.forest_digest == self._open_model(model).reading.forest.digest()
+        reading = self._open_model(model).reading
+        if isinstance(engine.input_map, PipelineMap) and not engine.input_map.same_as(
+            reading.input_map
+        ):
+            return False
+        return engine.forest_digest == reading.forest.digest()
 
 
 def supported_models() -> str:
