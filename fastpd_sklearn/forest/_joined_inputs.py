@@ -9,7 +9,6 @@ import numpy as np
 
 from fastpd_sklearn.forest._forest import Forest
 from fastpd_sklearn.forest._inputs import InputMap
-from fastpd_sklearn.forest._members import NoSumOfTreesError
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +58,10 @@ class InputsOf:
         return column if self.columns is None else int(self.columns[column])
 
 
+class UnlikeInputsError(Exception):
+    """Some models read a column of the same ``X`` in different ways."""
+
+
 def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputMap:
     """The map that gives every model the inputs that it would have read itself.
 
@@ -78,23 +81,22 @@ def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputM
 
     Raises
     ------
-    NoSumOfTreesError
+    UnlikeInputsError
         If a column is read in two ways in any ``X``.
     """
     maps = [one.input_map for one in given]
     if len(given) == 1 and given[0].columns is None and not frames_as_arrays:
         return maps[0]
-    _check_plain(owner, given)
-    _check_columns(owner, given)
+    _check_columns(given)
     names = _names(owner, maps)
     return InputMap(
         n_columns=given[0].forest.n_inputs,
         names=names,
         blanks_replaced=names is not None and all(m.blanks_replaced for m in maps),
-        **_label_fields(owner, given),
+        **_label_fields(given),
         labels_as_codes=_same_or_none([m.labels_as_codes for m in maps]),
         absent=_same_or_none([m.absent for m in maps]),
-        missing=_missing(owner, given),
+        missing=_same([m.missing for m in maps], "values for missing"),
         single_codes=frozenset(_union(one.single_codes() for one in given) - _unlike_codes(given)),
         array_dtype=_array_dtype(given),
         frames_as_arrays=frames_as_arrays or any(m.frames_as_arrays for m in maps),
@@ -104,53 +106,30 @@ def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputM
     )
 
 
-def _refuse(owner, what: str, remedy: str) -> NoSumOfTreesError:
-    kind = type(owner).__name__
-    return NoSumOfTreesError(
-        f"the members of this {kind} read their columns differently: {what}, so that their trees "
-        f"cannot be joined; {remedy}, or explain the {kind} by prediction with VanillaPDExplainer"
-    )
-
-
-def _check_plain(owner, given: list[InputsOf]) -> None:
-    for one in given:
-        if not isinstance(one.input_map, InputMap):
-            raise NoSumOfTreesError(
-                f"{one.name} of this {type(owner).__name__} transforms its columns first, so that "
-                "its trees cannot be joined with those of other members; put the transformation "
-                f"before all of them, as in make_pipeline(transformer, {type(owner).__name__}"
-                "(...)), or explain by prediction with VanillaPDExplainer"
-            )
-
-
 def _same_or_none(values: list):
     """The value that all have, NaN being one; None if they differ."""
     first = values[0]
     return first if all(v == first or (v != v and first != first) for v in values) else None
 
 
-def _check_columns(owner, given: list[InputsOf]) -> None:
+def _same(values: list, what: str):
+    """The value that all have."""
+    if _same_or_none(values) is None:
+        raise UnlikeInputsError(f"different {what}: {values}")
+    return values[0]
+
+
+def _check_columns(given: list[InputsOf]) -> None:
     """Refuse columns that are categories to one model and numbers to another."""
-    sizes = {one.forest.n_inputs for one in given}
-    if len(sizes) > 1:
-        raise _refuse(owner, f"they have {sizes} inputs", "fit all on the same columns")
+    if not all(isinstance(one.input_map, InputMap) for one in given):
+        raise UnlikeInputsError("some transform the columns first")
+    _same([one.forest.n_inputs for one in given], "numbers of inputs")
     both = _union(one.categorical for one in given) & _union(one.numeric for one in given)
     if both:
-        column = min(both)
-        category = next(one.name for one in given if column in one.categorical)
-        number = next(one.name for one in given if column in one.numeric)
-        raise _refuse(
-            owner,
-            f"column {column} is a category to {category} and a number to {number}",
-            "fit both on categories or both on numbers",
-        )
+        raise UnlikeInputsError(f"columns {both} are categories to one and numbers to another")
     odd = _unlike_codes(given) - _union(one.labels() for one in given)
     if odd:
-        raise _refuse(
-            owner,
-            f"codes of column {min(odd)} are rounded to float32 by some of them and not by others",
-            "let models of one library use the column",
-        )
+        raise UnlikeInputsError(f"codes of the columns {odd} are rounded by some")
 
 
 def _unlike_codes(given: list[InputsOf]) -> set[int]:
@@ -169,18 +148,6 @@ def _names(owner, maps: list[InputMap]) -> tuple[str, ...] | None:
         return tuple(str(name) for name in own)
     named = [m for m in maps if m.names is not None and m.n_columns == maps[0].n_columns]
     return min(named, key=lambda m: m.blanks_replaced).names if named else None
-
-
-def _missing(owner, given: list[InputsOf]):
-    values = [one.input_map.missing for one in given]
-    if _same_or_none(values) is None:
-        found = ", ".join(f"{one.name} has {one.input_map.missing}" for one in given)
-        raise _refuse(
-            owner,
-            f"they have different `missing` values ({found})",
-            "make the values NaN in the data, and fit all with missing=np.nan",
-        )
-    return values[0]
 
 
 def _array_dtype(given: list[InputsOf]):
@@ -206,7 +173,7 @@ def _has_single_range(given: list[InputsOf]) -> bool:
 # -- labels --------------------------------------------------------------------------------
 
 
-def _label_fields(owner, given: list[InputsOf]) -> dict:
+def _label_fields(given: list[InputsOf]) -> dict:
     """Fields of the map that say which labels become which codes."""
     labelled = [
         one for one in given if one.input_map.categories or one.input_map.categories_in_order
@@ -214,47 +181,32 @@ def _label_fields(owner, given: list[InputsOf]) -> dict:
     if not labelled:
         none = any(one.input_map.categories_in_order is not None for one in given)
         return {"categories": {}, "categories_in_order": () if none else None}
-    if len({one.input_map.frames_as_arrays for one in given}) > 1:
-        raise _refuse(
-            owner,
-            "some make arrays of data frames, in which categories are not told from numbers",
-            "fit models with categorical columns outside of bagging and boosting",
-        )
+    # In arrays of frames categories are not told from numbers.
+    _same([one.input_map.frames_as_arrays for one in given], "ways with frames")
     return {
-        "categories": _categories(owner, given),
-        "categories_in_order": _in_order(owner, given),
-        "unknown": _unknown(owner, labelled),
+        "categories": _categories(given),
+        "categories_in_order": _in_order(given),
+        "unknown": _unknown(labelled),
         "codes_as_given": None
         if _unlike_codes(given)
         else _same_or_none([one.input_map.codes_as_given for one in labelled]),
     }
 
 
-def _categories(owner, given: list[InputsOf]) -> dict[int, np.ndarray]:
-    joined: dict[int, tuple[str, np.ndarray]] = {}
+def _categories(given: list[InputsOf]) -> dict[int, np.ndarray]:
+    joined: dict[int, np.ndarray] = {}
     for one in given:
         for column, labels in one.labels().items():
-            name, known = joined.setdefault(column, (one.name, labels))
-            if known.tolist() != labels.tolist():
-                raise _refuse(
-                    owner,
-                    f"column {column} has the categories {known.tolist()} to {name} and "
-                    f"{labels.tolist()} to {one.name}",
-                    "fit all on the same categories",
-                )
+            known = joined.setdefault(column, labels)
+            _same([known.tolist(), labels.tolist()], f"categories of column {column}")
     for one in given:
         odd = (joined.keys() & (one.categorical | one.numeric)) - one.labels().keys()
         if odd and not one.input_map.categories_in_order:
-            column = min(odd)
-            raise _refuse(
-                owner,
-                f"column {column} holds labels to {joined[column][0]} and numbers to {one.name}",
-                "fit both on categories or both on numbers",
-            )
-    return {column: labels for column, (_, labels) in joined.items()}
+            raise UnlikeInputsError(f"columns {odd} are labels to one and numbers to another")
+    return joined
 
 
-def _in_order(owner, given: list[InputsOf]):
+def _in_order(given: list[InputsOf]):
     """Labels of a frame's categorical columns in order, if that is how all find them."""
     found = [one.input_map.categories_in_order for one in given]
     lists = [None if f is None else [labels.tolist() for labels in f] for f in found]
@@ -262,25 +214,14 @@ def _in_order(owner, given: list[InputsOf]):
         return found[0]
     for one, known in zip(given, lists, strict=True):
         if known and len(one.input_map.categories) != len(known):
-            raise _refuse(
-                owner,
-                f"{one.name} does not say which columns hold its categories {known}",
-                "fit its LightGBM model on unordered categories alone",
-            )
+            raise UnlikeInputsError("a model does not say which columns hold its categories")
     return None
 
 
-def _unknown(owner, labelled: list[InputsOf]):
+def _unknown(labelled: list[InputsOf]):
     """What an unknown label becomes: it is refused if whoever knows a column's labels does so."""
-    found = [one.input_map.unknown for one in labelled]
     refusing = [one for one in labelled if one.input_map.unknown is None]
     refused = _union(one.labels() for one in refusing)
     if refused and _union(one.labels() for one in labelled) <= refused:
         return None
-    if refusing or _same_or_none(found) is None:
-        raise _refuse(
-            owner,
-            f"labels that they do not know become {found} to them",
-            "fit them on columns of numbers",
-        )
-    return found[0]
+    return _same([one.input_map.unknown for one in labelled], "codes of unknown labels")

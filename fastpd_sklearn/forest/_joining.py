@@ -8,9 +8,10 @@ import numpy as np
 
 from fastpd_sklearn.forest._forest import Forest, check_forest
 from fastpd_sklearn.forest._head import Head
-from fastpd_sklearn.forest._joined_inputs import InputsOf, join_maps
+from fastpd_sklearn.forest._joined_inputs import InputsOf, UnlikeInputsError, join_maps
 from fastpd_sklearn.forest._members import Answer, Member
 from fastpd_sklearn.forest._registry import Reading
+from fastpd_sklearn.forest._side_by_side import OwnInputs, side_by_side
 
 _BEYOND_SINGLE = 2.0**128
 
@@ -76,24 +77,41 @@ def join(
     Returns
     -------
     Reading
-
-    Raises
-    ------
-    NoSumOfTreesError
-        If the members read some column of ``X`` in different ways.
+        On the columns of ``X`` where all members read these alike, else on what each of them
+        makes of ``X``, side by side.
     """
-    forests = [_moved(part.member.reading.forest, part.columns, owner) for part in parts]
-    input_map = join_maps(
-        owner,
-        [
-            InputsOf(part.member.name, part.member.reading.input_map, forest, part.columns)
-            for part, forest in zip(parts, forests, strict=True)
-        ],
-        frames_as_arrays=frames_as_arrays,
-    )
-    weights = [part.weights for part in parts]
-    forest = sum_forests(forests, weights, offset)
+    forests = [part.member.reading.forest for part in parts]
+    try:
+        moved = [_moved(f, part.columns, owner) for f, part in zip(forests, parts, strict=True)]
+        input_map = _common_map(owner, parts, moved, frames_as_arrays)
+    except UnlikeInputsError:
+        moved = _side_by_side(forests)
+        input_map = _own_maps(owner, parts, frames_as_arrays)
+    forest = sum_forests(moved, [part.weights for part in parts], offset)
     return Reading(input_map, forest, replace(head, rounding=_rounding(parts, forest)))
+
+
+def _common_map(owner, parts: list[Part], forests: list[Forest], frames_as_arrays: bool):
+    given = [
+        InputsOf(part.member.name, part.member.reading.input_map, forest, part.columns)
+        for part, forest in zip(parts, forests, strict=True)
+    ]
+    return join_maps(owner, given, frames_as_arrays=frames_as_arrays)
+
+
+def _own_maps(owner, parts: list[Part], frames_as_arrays: bool):
+    own = [
+        OwnInputs(
+            part.member.name,
+            part.member.key,
+            part.member.reading.input_map,
+            part.member.reading.forest.n_inputs,
+            part.member.reading.forest.single,
+            part.columns,
+        )
+        for part in parts
+    ]
+    return side_by_side(owner, own, frames_as_arrays=frames_as_arrays)
 
 
 def rescaled(member: Member, weights: np.ndarray, offset: np.ndarray, head: Head) -> Reading:
@@ -127,11 +145,23 @@ def _rounding(parts: list[Part], forest: Forest) -> np.ndarray:
 
 def _moved(forest: Forest, columns: np.ndarray | None, owner) -> Forest:
     """The forest on the columns of the owner's ``X``."""
-    if columns is None:
-        return forest
+    return forest if columns is None else _placed(forest, columns, int(owner.n_features_in_))
+
+
+def _side_by_side(forests: list[Forest]) -> list[Forest]:
+    """Each forest on inputs of its own, which come one after the other."""
+    ends = np.cumsum([forest.n_inputs for forest in forests])
+    return [
+        _placed(forest, np.arange(end - forest.n_inputs, end), int(ends[-1]))
+        for forest, end in zip(forests, ends, strict=True)
+    ]
+
+
+def _placed(forest: Forest, columns: np.ndarray, n_inputs: int) -> Forest:
+    """The forest on other inputs, of which those in ``columns`` are its own."""
     leaf = forest.feature < 0
     feature = np.where(leaf, -1, columns[np.where(leaf, 0, forest.feature)])
-    return replace(forest, feature=feature.astype(np.int32), n_inputs=int(owner.n_features_in_))
+    return replace(forest, feature=feature.astype(np.int32), n_inputs=n_inputs)
 
 
 def sum_forests(forests: list[Forest], weights: list[np.ndarray], offset: np.ndarray) -> Forest:

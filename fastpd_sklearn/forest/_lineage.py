@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
@@ -54,6 +55,14 @@ class Origin:
 
 
 Origins = list[Origin]
+
+
+@runtime_checkable
+class Traced(Protocol):
+    """A step that says itself where its columns come from."""
+
+    def trace(self, origins: Origins, prefix: str) -> Origins:
+        """Origins of the columns that come out, by those of the columns that go in."""
 
 
 def raw_origins(n_columns: int) -> Origins:
@@ -111,6 +120,8 @@ def _trace(step, name: str, origins: Origins, width: int | None) -> Origins:
         return _trace_columns(step, name, origins)
     if isinstance(step, FeatureUnion):
         return _trace_union(step, name, origins, width)
+    if isinstance(step, Traced):
+        return step.trace(origins, f"{name}__")
     return _trace_leaf(step, name, origins, width)
 
 

@@ -22,8 +22,8 @@ class Member(NamedTuple):
 
     Parameters
     ----------
-    name : str
-        For messages.
+    name, key : str
+        For messages, and for names of what is within it.
     model : object
     reading : Reading
     rounding : ndarray of shape (n_outputs,)
@@ -31,6 +31,7 @@ class Member(NamedTuple):
     """
 
     name: str
+    key: str
     model: object
     reading: Reading
     rounding: np.ndarray
@@ -49,7 +50,7 @@ class Answer(NamedTuple):
     offset: np.ndarray
 
 
-def open_member(owner, model, name: str) -> Member:
+def open_member(owner, model, key: str | int) -> Member:
     """Read a member.
 
     Parameters
@@ -57,7 +58,8 @@ def open_member(owner, model, name: str) -> Member:
     owner : object
         The model that it is in, for messages.
     model : object
-    name : str
+    key : str or int
+        Its name or number in the owner, or the owner's attribute that holds it.
 
     Returns
     -------
@@ -69,6 +71,7 @@ def open_member(owner, model, name: str) -> Member:
         If no reader takes it.
     """
     reader = find_reader(model)
+    name = key if hasattr(owner, str(key)) else f"member {key!r}"
     if reader is None:
         raise NoSumOfTreesError(
             f"{name} of this {type(owner).__name__} is a {type(model).__name__}, which is no tree "
@@ -76,7 +79,7 @@ def open_member(owner, model, name: str) -> Member:
             "VanillaPDExplainer"
         )
     reading = reader.read(model)
-    return Member(name, model, reading, rounding_of(reader, reading))
+    return Member(name, str(key), model, reading, rounding_of(reader, reading))
 
 
 def as_own(member: Member, head: Head) -> Reading:

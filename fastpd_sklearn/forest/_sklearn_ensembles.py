@@ -46,7 +46,7 @@ def _bagged_method(model) -> str:
     """The answer of its members that a bagging ensemble averages, by the first of them."""
     if not is_classifier(model):
         return "predict"
-    head = open_member(model, model.estimators_[0], "member 0").reading.head
+    head = open_member(model, model.estimators_[0], 0).reading.head
     return "decision_function" if "decision_function" in head.additive else "predict_proba"
 
 
@@ -85,12 +85,11 @@ def _named_members(model) -> list[Member]:
     """Members that are fitted under a name, those that were dropped left out."""
     names = [name for name, member in model.estimators if not _is_dropped(member)]
     pairs = zip(names, model.estimators_, strict=True)
-    return [open_member(model, member, f"member {name!r}") for name, member in pairs]
+    return [open_member(model, member, name) for name, member in pairs]
 
 
 def _numbered_members(model) -> list[Member]:
-    pairs = enumerate(model.estimators_)
-    return [open_member(model, member, f"member {k}") for k, member in pairs]
+    return [open_member(model, member, k) for k, member in enumerate(model.estimators_)]
 
 
 def _is_dropped(member) -> bool:

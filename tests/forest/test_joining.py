@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fastpd_sklearn.forest import ForestBuilder, InputMap, NoSumOfTreesError
-from fastpd_sklearn.forest._joined_inputs import InputsOf, _label_fields, join_maps
+from fastpd_sklearn.forest import ForestBuilder, InputMap
+from fastpd_sklearn.forest._joined_inputs import (
+    InputsOf,
+    UnlikeInputsError,
+    _label_fields,
+    join_maps,
+)
 from fastpd_sklearn.forest._joining import sum_forests, translated_threshold
 from tests.core.grow import grow, rows_for
 from tests.oracles import predict_many
@@ -155,7 +160,7 @@ def test_a_weight_of_zero():
 def test_members_with_a_map_of_another_kind_are_not_joined():
     forest = grow(np.random.default_rng(5), N_INPUTS, 8)
     plain, odd = (InputsOf(n, m, forest, None) for n, m in [("a", InputMap(4)), ("b", object())])
-    with pytest.raises(NoSumOfTreesError, match="b of this Owner transforms its columns first"):
+    with pytest.raises(UnlikeInputsError, match="transform the columns first"):
         join_maps(Owner(), [plain, odd], frames_as_arrays=False)
     assert join_maps(Owner(), [odd], frames_as_arrays=False) is odd.input_map
 

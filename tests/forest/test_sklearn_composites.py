@@ -475,13 +475,6 @@ def test_missing_values():
     assert_allclose(total, model.predict(rows), rtol=1e-5, atol=1e-5)
 
 
-def test_members_with_different_sentinels():
-    model = VotingRegressor([("a", XGBRegressor(n_estimators=2, missing=-9.0)), ("b", XGB)])
-    model.fit(X, Y)
-    with pytest.raises(ValueError, match=r"different `missing` values \(member 'a' has -9.0"):
-        FastPDExplainer().fit(model, X)
-
-
 # -- categories ----------------------------------------------------------------------------
 
 
@@ -541,28 +534,6 @@ def test_numbers_in_place_of_categories_that_are_taken_in_two_ways():
     for rows in (coded, coded.to_numpy()):
         with pytest.raises(ValueError, match="column 'colour' of X holds categories, which the"):
             explainer.transform(rows)
-
-
-def test_members_that_know_other_categories():
-    frame = colours()
-    fewer = frame.assign(colour=frame["colour"].cat.add_categories("mauve"))
-    target = colour_target(frame)
-    members = [
-        clone(LGB_COLOUR).fit(frame, target),
-        clone(LGB_COLOUR).fit(fewer, target),
-    ]
-    model = VotingRegressor([(f"m{k}", FrozenEstimator(m)) for k, m in enumerate(members)])
-    with pytest.raises(NoSumOfTreesError, match=r"column 1 has the categories .* to member 'm0'"):
-        FastPDExplainer().fit(model.fit(frame, target), frame)
-
-
-def test_a_category_to_one_member_and_a_number_to_another():
-    coded = np.column_stack([colours()["colour"].cat.codes, X[:, 0]])
-    target = colour_target(colours())
-    hist = HistGradientBoostingRegressor(max_iter=3, categorical_features=[0], min_samples_leaf=5)
-    model = VotingRegressor([("hist", hist), ("rf", RF)]).fit(coded, target)
-    with pytest.raises(NoSumOfTreesError, match="column 0 is a category to member 'hist' and a n"):
-        FastPDExplainer().fit(model, coded)
 
 
 def test_bagging_makes_arrays_of_frames():
