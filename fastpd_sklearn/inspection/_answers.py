@@ -1,0 +1,326 @@
+"""Which way partial dependence is computed for a model, and what it is there."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from fastpd_sklearn.explainers import (
+    BaseExplainer,
+    FastPDExplainer,
+    PathDependentExplainer,
+    StepCurve,
+)
+from fastpd_sklearn.explainers._curve import piece_points
+from fastpd_sklearn.explainers._models import classes_of, kind_of
+from fastpd_sklearn.explainers._response import check_additive
+from fastpd_sklearn.forest import Head, _rows, find_reader
+from fastpd_sklearn.inspection._grid import Column
+from fastpd_sklearn.inspection._prediction import Predictions
+
+METHODS = ("auto", "recursion", "brute")
+
+
+class Answers:
+    """The response of a model, averaged over ``X`` or row by row, on any grid.
+
+    Parameters
+    ----------
+    model : object
+        Fitted.
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+    sample_weight : ndarray of shape (n_rows,) or None
+    response_method : str
+        The response by name; "raw" is the sum of the trees.
+    explainer : BaseExplainer or None
+        Not fitted yet; it knows the steps of the model. None for a model that is no tree
+        ensemble, or is not to be taken for one.
+    additive : bool
+        Whether the explainer explains this very response, so that it has the averages too.
+    background : bool
+        Whether the explainer averages over ``X``.
+    """
+
+    def __init__(
+        self,
+        model,
+        X,
+        sample_weight: np.ndarray | None,
+        response_method: str,
+        explainer: BaseExplainer | None = None,
+        additive: bool = False,
+        background: bool = True,
+    ) -> None:
+        self._model = model
+        self._X = X
+        self._sample_weight = sample_weight
+        self._response_method = response_method
+        self._unfitted = explainer
+        self._additive = additive
+        self._background = background
+
+    @cached_property
+    def _explainer(self) -> BaseExplainer:
+        if not self._background:
+            return self._unfitted.fit(self._model)
+        return self._unfitted.fit(self._model, self._X, sample_weight=self._sample_weight)
+
+    @cached_property
+    def _predictions(self) -> Predictions:
+        return Predictions(self._model, self._response_method, self._X, self._sample_weight)
+
+    def average(
+        self, columns: tuple[int, ...], axes: list[np.ndarray], data: list[Column]
+    ) -> tuple[np.ndarray, object]:
+        """Mean response at every point of a grid.
+
+        Parameters
+        ----------
+        columns : tuple of int
+        axes : list of ndarray
+            The points of each column; the grid is their product.
+        data : list of Column
+
+        Returns
+        -------
+        average : ndarray of shape (n_outputs, n_points of the first column, ...)
+        curve : StepCurve, CategoryCurve or None
+            The same as an exact function, for a single column where there is one.
+        """
+        if not self._additive:
+            return self._predictions.average(columns, axes), None
+        if not self._background and any(column.labelled for column in data):
+            return self._average_of_labels(columns, axes), None
+        single = len(columns) == 1
+        feature, grid = (columns[0], axes[0]) if single else (columns, list(axes))
+        result = self._explainer.partial_dependence(feature, grid)
+        return result.average, result.get("curve")
+
+    def individual(self, columns: tuple[int, ...], axes: list[np.ndarray]) -> np.ndarray:
+        """Response of every row at every point of a grid.
+
+        Parameters
+        ----------
+        columns : tuple of int
+        axes : list of ndarray
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_rows, n_points of the first column, ...)
+        """
+        return self._predictions.individual(columns, axes)
+
+    def steps(self, column: int, name) -> StepCurve | None:
+        """The curve of a column of numbers on the scale on which the trees add up.
+
+        Parameters
+        ----------
+        column : int
+        name : object
+            What the user calls the column, for the message.
+
+        Returns
+        -------
+        StepCurve or None
+            None where the model takes the column for categories.
+
+        Raises
+        ------
+        ValueError
+            If it has no steps.
+        """
+        if self._unfitted is None:
+            raise ValueError(
+                "grid_resolution='exact': the steps of a model are known of tree ensembles with "
+                f"method='auto' or 'recursion', and {type(self._model).__name__} is looked at by "
+                "prediction; give a number of points"
+            )
+        curve = self._explainer.partial_dependence(column, [0.0]).get("curve")
+        if curve is None:
+            raise ValueError(
+                f"grid_resolution='exact': the response is no step function of {name!r}; give a "
+                "number of points"
+            )
+        return curve if isinstance(curve, StepCurve) else None
+
+    def responding(self, column: int, steps: StepCurve) -> StepCurve:
+        """The curve of the response where the trees do not add up to it.
+
+        Parameters
+        ----------
+        column : int
+        steps : StepCurve
+            From :meth:`steps`: what is constant between breaks stays so after the link.
+
+        Returns
+        -------
+        StepCurve
+        """
+        if self._additive:
+            return steps
+        points = piece_points(steps.breaks, steps.strict, steps.single)
+        missing = [] if steps.missing is None else [np.nan]
+        levels = self._predictions.average((column,), [np.concatenate([points, missing])])
+        return StepCurve(
+            steps.breaks,
+            levels[:, : len(points)],
+            levels[:, -1] if missing else None,
+            steps.strict,
+            steps.single,
+        )
+
+    def _average_of_labels(self, columns, axes) -> np.ndarray:
+        # An explainer without a background has seen no labels: show it rows that hold them.
+        shape = tuple(len(axis) for axis in axes)
+        places = np.indices(shape).reshape(len(shape), -1)
+        one = _rows.take(self._X, np.zeros(places.shape[1], dtype=np.intp))
+        grid = {c: axis[place] for c, axis, place in zip(columns, axes, places, strict=True)}
+        explainer = type(self._unfitted)(**{**self._unfitted.get_params(), "features": [columns]})
+        values = explainer.fit(self._model).transform(_rows.with_values(one, grid))
+        return values.T.reshape(-1, *shape)
+
+
+def find_answers(
+    estimator,
+    X,
+    *,
+    sample_weight: np.ndarray | None,
+    response_method: str,
+    method: str,
+    average: bool,
+    n_jobs: int | None = None,
+    stacklevel: int,
+) -> Answers:
+    """The way to compute that a method means for a model.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted.
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+    sample_weight : ndarray of shape (n_rows,) or None
+    response_method : str
+        "auto" is scikit-learn's: of a classifier the first of ``predict_proba`` and
+        ``decision_function`` that it has.
+    method : {"auto", "recursion", "brute"}
+    average : bool
+        Whether nothing but averages is asked for.
+    n_jobs : int or None, default=None
+        Threads of the explainers.
+    stacklevel : int
+        Of the warning that a model is no tree ensemble, from here.
+
+    Returns
+    -------
+    Answers
+
+    Raises
+    ------
+    ValueError
+        If the method, the response and the model do not go together.
+    """
+    if method == "recursion":
+        return _recursion(estimator, X, sample_weight, response_method, average, n_jobs)
+    response = choose_response(estimator, response_method)
+    if method == "brute":
+        return Answers(estimator, X, sample_weight, response)
+    head = read_head(estimator)
+    if isinstance(head, str):
+        warnings.warn(
+            f"{type(estimator).__name__} {head}: its partial dependence is found by predicting "
+            "every row of X at every point, which is slow. method='brute' does the same without "
+            "this warning",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+        return Answers(estimator, X, sample_weight, response)
+    additive = response in head.additive
+    explainer = FastPDExplainer(response_method=response if additive else "auto", n_jobs=n_jobs)
+    return Answers(estimator, X, sample_weight, response, explainer, additive)
+
+
+def choose_response(estimator, response_method: str) -> str:
+    """The response that scikit-learn's inspection means, by name.
+
+    Parameters
+    ----------
+    estimator : object
+    response_method : str
+
+    Returns
+    -------
+    str
+        "raw", the sum of the trees, where "auto" is asked of a model that is neither a
+        classifier nor a regressor.
+    """
+    kind, name = kind_of(estimator), type(estimator).__name__
+    if kind == "regressor":
+        if response_method not in ("auto", "predict", "raw"):
+            raise ValueError(
+                f"response_method={response_method!r}: the response_method parameter is ignored "
+                f"for regressors and must be 'auto'; {name} is one (for the sum of its trees "
+                "before a link function take 'raw')"
+            )
+        return "predict" if response_method == "auto" else response_method
+    if kind != "classifier":
+        if find_reader(estimator) is None:
+            raise ValueError(
+                f"'estimator' must be a fitted regressor or classifier, or a tree ensemble that "
+                f"can be read, and {name} is neither"
+            )
+        return "raw" if response_method == "auto" else response_method
+    if isinstance(getattr(estimator, "classes_", None), list) or (
+        classes_of(estimator) is not None and np.ndim(classes_of(estimator)[0]) > 0
+    ):
+        raise ValueError(
+            "Multiclass-multioutput estimators are not supported; explain one target at a time, "
+            "or all of them with FastPDExplainer"
+        )
+    if response_method != "auto":
+        return response_method
+    has = [m for m in ("predict_proba", "decision_function") if hasattr(estimator, m)]
+    if not has:
+        raise ValueError(
+            f"{name} has neither predict_proba nor decision_function, and class labels cannot be "
+            "averaged; take a classifier that has one of them"
+        )
+    return has[0]
+
+
+def read_head(estimator) -> Head | str:
+    """The head of a tree ensemble; for another model, in words, what keeps it from being read."""
+    reader = find_reader(estimator)
+    if reader is None:
+        return "is not a tree ensemble that can be read"
+    try:
+        return reader.read(estimator).head
+    except NotFittedError:
+        raise
+    except ValueError as refusal:  # what readers say of models that they know and cannot read
+        return f"cannot be read ({refusal})"
+
+
+def _recursion(estimator, X, sample_weight, response_method, average, n_jobs) -> Answers:
+    if not average:
+        raise ValueError(
+            "method='recursion': the recursion method only applies when 'kind' is set to "
+            "'average'; for single rows take method='auto'"
+        )
+    if sample_weight is not None:
+        raise ValueError(
+            "method='recursion': the recursion method can only be applied when sample_weight is "
+            "None, for it averages by the model's training covers; to weigh the rows of X take "
+            "method='auto'"
+        )
+    head = read_head(estimator)
+    if isinstance(head, str):
+        raise ValueError(
+            f"method='recursion' follows the trees of an ensemble, and {type(estimator).__name__} "
+            f"{head}; take method='brute'"
+        )
+    check_additive(response_method, head)
+    explainer = PathDependentExplainer(response_method=response_method, n_jobs=n_jobs)
+    return Answers(estimator, X, None, response_method, explainer, additive=True, background=False)

@@ -1,0 +1,218 @@
+"""Partial dependence as scikit-learn's display draws it best: limits, labels, steps."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from fastpd_sklearn.forest import _frames
+
+MARGIN = 0.05
+"""Room above and below the curves, as a share of what they span."""
+
+PANEL = (3.4, 3.0)
+"""Width and height in inches of a panel in a figure of our own."""
+
+MISSING = "missing"
+"""What missing values are called on an axis."""
+
+MOST_NUMBERS = 10
+"""Categories of a pair beyond which the numbers in its heat map are smaller than usual."""
+
+SMALLEST_TEXT = 5.0
+"""Size in points below which numbers are left out."""
+
+
+def needs_matplotlib(what: str):
+    """``matplotlib.pyplot``, or an error that says how to get it.
+
+    Parameters
+    ----------
+    what : str
+        What needs it.
+
+    Returns
+    -------
+    module
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{what} draws with matplotlib, which is not installed: pip install matplotlib"
+        ) from error
+    return plt
+
+
+def new_axes(n_panels: int, n_cols: int):
+    """Axes of a figure that has room for some panels.
+
+    Parameters
+    ----------
+    n_panels, n_cols : int
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        To be filled with panels.
+    """
+    plt = needs_matplotlib("PartialDependenceDisplay")
+    if n_panels == 1:
+        return plt.subplots(layout="constrained")[1]
+    n_cols = min(n_cols, n_panels)
+    n_rows = -(-n_panels // n_cols)
+    size = (PANEL[0] * n_cols, PANEL[1] * n_rows)
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def drawable(result: Bunch, categorical: tuple[bool, ...]) -> Bunch:
+    """A result that lines, bars and contours can be drawn of.
+
+    Parameters
+    ----------
+    result : Bunch
+    categorical : tuple of bool
+        For each feature, whether its points are categories.
+
+    Returns
+    -------
+    Bunch
+        Categories that are not plain numbers are text; points without a place on the axis are
+        left out; what two points are needed for has two.
+    """
+    axes = [
+        _as_text(axis) if is_category else axis
+        for axis, is_category in zip(result.grid_values, categorical, strict=True)
+    ]
+    drawn = Bunch(grid_values=axes)
+    for key in [key for key in ("average", "individual") if key in result]:
+        drawn[key] = np.asarray(result[key])
+    steps = result.get("steps", (None,) * len(axes))
+    for k, is_category in enumerate(categorical):
+        if is_category:
+            continue
+        _keep(drawn, k, ~missing_points(drawn.grid_values[k]))
+        if len(axes) == 2:
+            _widen(drawn, k, steps[k])
+    return drawn
+
+
+def missing_points(axis: np.ndarray) -> np.ndarray:
+    """Which points of an axis of numbers are missing, unless all are."""
+    missing = np.array([_frames.is_missing(value) for value in axis.tolist()])
+    return missing & ~missing.all()
+
+
+def limits(results: list[Bunch], kinds: list[str], target: int, centered: bool) -> dict:
+    """The range of all curves, by the number of features, with some room.
+
+    Parameters
+    ----------
+    results : list of Bunch
+    kinds : list of str
+    target : int
+        The output that is drawn.
+    centered : bool
+        Whether curves are drawn from their first point.
+
+    Returns
+    -------
+    dict of int to (float, float)
+        Never empty ranges: a curve that is constant has some room too.
+    """
+    found: dict[int, tuple[float, float]] = {}
+    for result, kind in zip(results, kinds, strict=True):
+        values = (result.average if kind == "average" else result.individual)[target]
+        if centered:
+            values = values - (values[:1] if kind == "average" else values[:, :1])
+        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+        room = MARGIN * (high - low) or MARGIN * abs(high) or 1.0
+        n_features = len(result.grid_values)
+        before = found.get(n_features, (np.inf, -np.inf))
+        found[n_features] = (min(before[0], low - room), max(before[1], high + room))
+    return found
+
+
+def _as_text(axis: np.ndarray) -> np.ndarray:
+    """Categories to write below bars; numbers stay numbers, to be drawn at their place."""
+    values = axis.tolist()
+    missing = [_frames.is_missing(value) for value in values]
+    if axis.dtype.kind in "iuf" and not any(missing):
+        return axis
+    text = [MISSING if gone else str(v) for v, gone in zip(values, missing, strict=True)]
+    return np.array(text, dtype=object)
+
+
+def _keep(drawn: Bunch, k: int, kept: np.ndarray) -> None:
+    """Keep some points of axis ``k``."""
+    if kept.all():
+        return
+    _reindex(drawn, k, np.flatnonzero(kept))
+    drawn.grid_values[k] = drawn.grid_values[k][kept]
+
+
+def _widen(drawn: Bunch, k: int, steps: str | None) -> None:
+    """Give axis ``k`` of a pair what a surface needs: both ends of each of its steps."""
+    axis = np.asarray(drawn.grid_values[k], dtype=np.float64)
+    if len(axis) == 1:
+        half = 0.5 * (abs(axis[0]) or 1.0)
+        drawn.grid_values[k] = axis[0] + np.array([-half, half])
+        _reindex(drawn, k, np.array([0, 0]))
+    elif steps is not None:
+        drawn.grid_values[k] = np.repeat(axis, 2)[1:-1]
+        pieces = np.arange(len(axis) - 1) + (steps == "pre")
+        _reindex(drawn, k, np.repeat(pieces, 2))
+
+
+def _reindex(drawn: Bunch, k: int, places: np.ndarray) -> None:
+    if "average" in drawn:
+        drawn["average"] = np.take(drawn["average"], places, axis=1 + k)
+    if "individual" in drawn:
+        drawn["individual"] = np.take(drawn["individual"], places, axis=2 + k)
+
+
+def finish_curve(panel, lines: list, result: Bunch, base: float, target: int, styled: bool) -> None:
+    """Make a curve's steps, single point and level of missing values visible.
+
+    Parameters
+    ----------
+    panel : matplotlib.axes.Axes
+    lines : list of matplotlib.lines.Line2D
+        What was drawn of ``result``.
+    result : Bunch
+        As it was computed.
+    base : float
+        What the average was lowered by when it was drawn.
+    target : int
+        The output that is drawn.
+    styled : bool
+        Whether the user has a style of lines, which steps are not to change.
+    """
+    steps = result.get("steps", (None,))[0]
+    for line in lines:
+        if steps is not None and not styled:
+            line.set_drawstyle(f"steps-{steps}")
+        if len(line.get_xdata()) == 1 and line.get_marker() in ("None", None, ""):
+            line.set_marker("o")
+    missing = missing_points(result.grid_values[0])
+    if "average" in result and missing.any():
+        level = result.average[target, np.argmax(missing)] - base
+        panel.axhline(level, color=lines[-1].get_color(), linestyle=":", label=MISSING)
+        low, high = panel.get_ylim()
+        panel.set_ylim(min(low, level), max(high, level))
+        panel.legend()
+
+
+def finish_heatmap(panel, n_cells: int) -> None:
+    """Fit the numbers in the cells of a heat map to their room; none where there is none.
+
+    Parameters
+    ----------
+    panel : matplotlib.axes.Axes
+    n_cells : int
+        Along the longer side.
+    """
+    size = 10.0 * MOST_NUMBERS / max(n_cells, MOST_NUMBERS)
+    for text in panel.texts:
+        text.set_fontsize(size)
+        text.set_visible(size >= SMALLEST_TEXT)
