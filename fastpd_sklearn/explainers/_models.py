@@ -58,7 +58,7 @@ def is_fitted(model) -> bool:
 def check_fitted(model) -> None:
     """Raise ``NotFittedError`` for a model that is not fitted."""
     if not is_fitted(model):
-        raise NotFittedError(f"{type(unfreeze(model)).__name__} is not fitted; fit it first")
+        raise NotFittedError(f"{type(unfreeze(model)).__name__} is not fitted yet; fit it first")
 
 
 def check_order(X, y, explainer: str) -> None:

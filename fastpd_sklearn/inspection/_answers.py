@@ -16,7 +16,6 @@ from fastpd_sklearn.explainers import (
 )
 from fastpd_sklearn.explainers._curve import piece_points
 from fastpd_sklearn.explainers._models import classes_of, kind_of
-from fastpd_sklearn.explainers._response import check_additive
 from fastpd_sklearn.forest import Head, _rows, find_reader
 from fastpd_sklearn.inspection._grid import Column
 from fastpd_sklearn.inspection._prediction import Predictions
@@ -260,9 +259,9 @@ def choose_response(estimator, response_method: str) -> str:
     if kind == "regressor":
         if response_method not in ("auto", "predict", "raw"):
             raise ValueError(
-                f"response_method={response_method!r}: the response_method parameter is ignored "
-                f"for regressors and must be 'auto'; {name} is one (for the sum of its trees "
-                "before a link function take 'raw')"
+                "The response_method parameter is ignored for regressors and must be 'auto', got "
+                f"{response_method!r} for {name}; for the sum of the trees before a link function "
+                "take 'raw'"
             )
         return "predict" if response_method == "auto" else response_method
     if kind != "classifier":
@@ -306,14 +305,13 @@ def read_head(estimator) -> Head | str:
 def _recursion(estimator, X, sample_weight, response_method, average, n_jobs) -> Answers:
     if not average:
         raise ValueError(
-            "method='recursion': the recursion method only applies when 'kind' is set to "
-            "'average'; for single rows take method='auto'"
+            "The 'recursion' method only applies when 'kind' is set to 'average'; for single rows "
+            "take method='auto'"
         )
     if sample_weight is not None:
         raise ValueError(
-            "method='recursion': the recursion method can only be applied when sample_weight is "
-            "None, for it averages by the model's training covers; to weigh the rows of X take "
-            "method='auto'"
+            "The 'recursion' method can only be applied when sample_weight is None, for it "
+            "averages by the covers of the training; to weigh the rows of X take method='auto'"
         )
     head = read_head(estimator)
     if isinstance(head, str):
@@ -321,6 +319,11 @@ def _recursion(estimator, X, sample_weight, response_method, average, n_jobs) ->
             f"method='recursion' follows the trees of an ensemble, and {type(estimator).__name__} "
             f"{head}; take method='brute'"
         )
-    check_additive(response_method, head)
+    if response_method not in ("auto", *head.additive):
+        raise ValueError(
+            "With the 'recursion' method, the response_method must be "
+            f"{' or '.join(repr(name) for name in head.additive)}, for that is what the trees add "
+            f"up to. Got {response_method!r}; take 'auto', or another method"
+        )
     explainer = PathDependentExplainer(response_method=response_method, n_jobs=n_jobs)
     return Answers(estimator, X, None, response_method, explainer, additive=True, background=False)

@@ -67,10 +67,11 @@ def find_column(key, names: list, argument: str) -> int:
         if names.count(key) == 1:
             return names.index(key)
         why = "more than one column has that name" if key in names else f"known are {_some(names)}"
-        raise ValueError(f"{argument}: feature {key!r} not in feature_names; {why}")
+        raise ValueError(f"Feature {key!r} not in feature_names ({argument}); {why}")
     if isinstance(key, bool | np.bool_) or not isinstance(key, Integral):
         raise ValueError(
-            f"{argument}: {key!r} is neither the number (int) nor the name (str) of a column"
+            f"Each entry in {argument} must be either an int, a string, or an iterable of them: "
+            f"{key!r} is neither the number nor the name of a column"
         )
     if not 0 <= key < len(names):
         raise ValueError(f"{argument}: all features must be in [0, {len(names) - 1}], got {key}")
@@ -125,19 +126,20 @@ def declared_categories(categorical_features, names: list) -> set[int]:
     if given.dtype.kind == "b":
         if given.shape != (len(names),):
             raise ValueError(
-                "categorical_features: as a mask it should be of shape (n_features,), got "
-                f"{given.size} entries for {len(names)} columns"
+                "When `categorical_features` is a boolean array-like, the array should be of shape "
+                f"(n_features,). Got {given.size} elements while `X` contains {len(names)} "
+                "features."
             )
         return set(np.flatnonzero(given).tolist())
     if given.size == 0:
         raise ValueError(
-            "categorical_features is an empty list, which is not supported; pass None if there "
-            "are no categorical features"
+            "Passing an empty list (`[]`) to `categorical_features` is not supported. Use `None` "
+            "instead to indicate that there are no categorical features."
         )
     if given.dtype.kind not in "iuOU":
         raise ValueError(
-            "categorical_features: expected a mask, column numbers or names, got "
-            f"{given.dtype} entries"
+            "Expected `categorical_features` to be an array-like of boolean, integer, or string. "
+            f"Got {given.dtype} instead."
         )
     return {find_column(key, names, "categorical_features") for key in given.ravel().tolist()}
 

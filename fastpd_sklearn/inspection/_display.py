@@ -335,8 +335,8 @@ def _as_panels(features) -> list:
             not isinstance(each, tuple | list) or not 1 <= len(each) <= 2
         ):
             raise ValueError(
-                f"features: each entry in features must be either an int, a string, or an "
-                f"iterable of size at most 2, got {each!r}"
+                "Each entry in features must be either an int, a string, or an iterable of size "
+                f"at most 2, got {each!r}"
             )
     return panels
 
@@ -347,8 +347,9 @@ def _one_kind_each(kind, features: list) -> list[str]:
     kinds = list(kind)
     if len(kinds) != len(features):
         raise ValueError(
-            "kind: as a list it should contain as many elements as `features`; `kind` contains "
-            f"{len(kinds)} element(s) and `features` contains {len(features)} element(s)"
+            "When `kind` is provided as a list of strings, it should contain as many elements as "
+            f"`features`. `kind` contains {len(kinds)} element(s) and `features` contains "
+            f"{len(features)} element(s)."
         )
     return kinds
 
@@ -384,13 +385,14 @@ def _check_panels(request: Request, columns, kinds, is_categorical) -> None:
         called = " and ".join(repr(names[j]) for j in each)
         if len(each) == 2 and kind != "average":
             raise ValueError(
-                f"kind={kind!r}: ICE plot cannot be rendered for 2-way feature interactions, "
-                f"such as that of {called}; give kind as a list, with 'average' for each pair"
+                "ICE plot cannot be rendered for 2-way feature interactions. 2-way feature "
+                "interactions mandates PD plots using the 'average' kind: "
+                f"{called} should be configured to use kind='average', not {kind!r}."
             )
         if any(categories) and kind != "average":
             raise ValueError(
-                f"kind={kind!r}: it is not possible to display individual effects for "
-                f"categorical features, such as {called}; take 'average' for it"
+                "It is not possible to display individual effects for categorical features, such "
+                f"as {called}; take kind='average' for it, not {kind!r}"
             )
         if len(set(categories)) > 1:
             raise ValueError(
@@ -404,7 +406,7 @@ def _find_class(target, classes: np.ndarray) -> int:
     if target is None:
         raise ValueError(f"target must be specified for multi-class: one of {labels}")
     if target not in labels:
-        raise ValueError(f"target={target!r}: target not in est.classes_, which are {labels}")
+        raise ValueError(f"target not in est.classes_, got {target}; they are {labels}")
     return labels.index(target)
 
 
@@ -424,7 +426,10 @@ def _find_output(target, n_outputs: int, classes, kind: str | None) -> int:
         what = "multi-output regressors" if kind == "regressor" else "models of several outputs"
         raise ValueError(f"target must be specified for {what}: a number below {n_outputs}")
     if isinstance(target, bool) or not isinstance(target, Integral) or not 0 <= target < n_outputs:
-        raise ValueError(f"target={target!r}: target must be in [0, {n_outputs - 1}]")
+        raise ValueError(
+            f"target must be in [0, n_tasks], got {target!r}; the {n_outputs} outputs are numbered "
+            "from 0"
+        )
     return int(target)
 
 

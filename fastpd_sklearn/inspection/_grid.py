@@ -190,7 +190,7 @@ def step_points(curve: StepCurve, column: Column) -> np.ndarray:
     return np.unique(np.concatenate([[low], curve.breaks[within], [high]]))
 
 
-def custom_points(custom_values, names: list, used: set[int]) -> dict[int, np.ndarray]:
+def custom_points(custom_values, names: list) -> dict[int, np.ndarray]:
     """The points that a user gave, by the number of the column.
 
     Parameters
@@ -198,8 +198,6 @@ def custom_points(custom_values, names: list, used: set[int]) -> dict[int, np.nd
     custom_values : mapping of int or str to array-like of shape (n_points,), or None
     names : list
         Names of the columns.
-    used : set of int
-        The columns that are looked at.
 
     Returns
     -------
@@ -208,7 +206,7 @@ def custom_points(custom_values, names: list, used: set[int]) -> dict[int, np.nd
     Raises
     ------
     ValueError, TypeError
-        If a column is not looked at, or the points are not a list of values.
+        If there is no such column, or the points are not a list of values.
     """
     if custom_values is None:
         return {}
@@ -218,18 +216,16 @@ def custom_points(custom_values, names: list, used: set[int]) -> dict[int, np.nd
         )
     found = {}
     for key, given in custom_values.items():
-        column = find_column(key, names, "custom_values")
-        if column not in used:
-            raise ValueError(f"custom_values: {key!r} is none of `features`, so it has no grid")
-        found[column] = _as_points(key, given)
+        found[find_column(key, names, "custom_values")] = _as_points(key, given)
     return found
 
 
 def _as_points(key, given) -> np.ndarray:
     if np.ndim(given) != 1 or len(given) == 0:
         raise ValueError(
-            f"custom_values[{key!r}] should be a one-dimensional, non-empty array, got shape "
-            f"{np.shape(given)}"
+            "The custom grid for some features is not a one-dimensional array. Feature "
+            f"{key}: {np.ndim(given)} dimensions and shape {np.shape(given)}; custom_values takes "
+            "a list of at least one point a feature"
         )
     items = list(given)
     plain = all(isinstance(v, Real) or _frames.is_missing(v) for v in items)

@@ -151,7 +151,7 @@ grid_resolution, custom_values, method : object
     names = column_names(X, feature_names)
     columns = [find_columns(feature, names) for feature in features]
     options = GridOptions(grid_resolution, percentiles)
-    custom = custom_points(custom_values, names, {j for each in columns for j in each})
+    custom = custom_points(custom_values, names)
     categorical = declared_categories(categorical_features, names)
     answers = find_answers(
         model,
