@@ -300,20 +300,30 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
             pdp_lim=pdp_lim,
             centered=centered,
         )
-        styled = _names_a_drawstyle(line_kw, ice_lines_kw, pd_line_kw)
+        style = _drawing.LineStyle.of(line_kw, ice_lines_kw, pd_line_kw)
         panels = drawn.axes_.ravel()[:n_panels]  # a grid may have more places than panels
         for k, (panel, categories) in enumerate(zip(panels, categorical, strict=True)):
-            if categories == (False,):
-                lines = [line for line in panel.lines if line not in lines_before]
-                first = drawn.pd_results[k].get("average", np.zeros((self.target_idx + 1, 1)))
-                base = first[self.target_idx, 0] if centered else 0.0
-                _drawing.finish_curve(
-                    panel, lines, self.pd_results[k], base, self.target_idx, styled
-                )
-            elif categories == (True, True):
-                _drawing.finish_heatmap(panel, max(map(len, self.pd_results[k].grid_values)))
+            lines = [line for line in panel.lines if line not in lines_before]
+            self._finish(
+                panel, k, categories, lines, drawn.pd_results[k] if centered else None, style
+            )
+        for panel in _drawing.unnumbered(drawn.axes_, [len(each) for each in self.features]):
+            _drawing.number_axis(panel)
         vars(self).update({k: v for k, v in vars(drawn).items() if k.endswith("_")})
         return self
+
+    def _finish(self, panel, k: int, categories, lines: list, centered, style) -> None:
+        """Make legible what is drawn in a panel."""
+        result = self.pd_results[k]
+        if categories == (False,):
+            base = 0.0
+            if centered is not None and "average" in result:
+                base = centered.average[self.target_idx, 0]
+            _drawing.finish_curve(panel, lines, result, self.target_idx, base, style)
+        elif categories == (True, True):
+            _drawing.finish_heatmap(panel, max(map(len, result.grid_values)))
+        elif categories == (False, False):
+            _drawing.finish_surface(panel, result)
 
     def _categories(self) -> list[tuple[bool, ...]]:
         """For each panel, whether its columns hold categories."""
@@ -438,7 +448,3 @@ def _lines_of(ax) -> set:
     if hasattr(ax, "plot"):
         return set()
     return {line for axis in np.asarray(ax, dtype=object).ravel() for line in axis.lines}
-
-
-def _names_a_drawstyle(*styles) -> bool:
-    return any({"drawstyle", "ds"} & set(style or {}) for style in styles)

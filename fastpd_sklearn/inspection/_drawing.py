@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.utils import Bunch
 
@@ -15,6 +17,9 @@ PANEL = (3.4, 3.0)
 
 MISSING = "missing"
 """What missing values are called on an axis."""
+
+AVERAGE_COLOR, AVERAGE_WIDTH = "tab:orange", 2.0
+"""Of an average over the curves of single rows, which are thin and blue."""
 
 MOST_NUMBERS = 10
 """Categories of a pair beyond which the numbers in its heat map are smaller than usual."""
@@ -171,8 +176,28 @@ def _reindex(drawn: Bunch, k: int, places: np.ndarray) -> None:
         drawn["individual"] = np.take(drawn["individual"], places, axis=2 + k)
 
 
-def finish_curve(panel, lines: list, result: Bunch, base: float, target: int, styled: bool) -> None:
-    """Make a curve's steps, single point and level of missing values visible.
+@dataclass(frozen=True)
+class LineStyle:
+    """What the user says of lines, and what is therefore left as it is.
+
+    Parameters
+    ----------
+    of_average, of_all : frozenset of str
+        Names of the properties that are set for averages, and for all lines.
+    """
+
+    of_average: frozenset[str]
+    of_all: frozenset[str]
+
+    @classmethod
+    def of(cls, line_kw, ice_lines_kw, pd_line_kw) -> LineStyle:
+        """The style that the arguments of a plot mean."""
+        line, ice, average = (set(style or {}) for style in (line_kw, ice_lines_kw, pd_line_kw))
+        return cls(frozenset(line | average), frozenset(line | ice | average))
+
+
+def finish_curve(panel, lines: list, result: Bunch, target: int, base: float, style) -> None:
+    """Make a curve's steps, its average, single points and missing values visible.
 
     Parameters
     ----------
@@ -181,19 +206,20 @@ def finish_curve(panel, lines: list, result: Bunch, base: float, target: int, st
         What was drawn of ``result``.
     result : Bunch
         As it was computed.
-    base : float
-        What the average was lowered by when it was drawn.
     target : int
         The output that is drawn.
-    styled : bool
-        Whether the user has a style of lines, which steps are not to change.
+    base : float
+        What the average was lowered by when it was drawn.
+    style : LineStyle
     """
     steps = result.get("steps", (None,))[0]
     for line in lines:
-        if steps is not None and not styled:
+        if steps is not None and not style.of_all & {"drawstyle", "ds"}:
             line.set_drawstyle(f"steps-{steps}")
-        if len(line.get_xdata()) == 1 and line.get_marker() in ("None", None, ""):
+        if len(line.get_xdata()) == 1 and not style.of_all & {"marker"}:
             line.set_marker("o")
+    if "average" in result and "individual" in result:
+        _set_off(panel, lines[-1], style)
     missing = missing_points(result.grid_values[0])
     if "average" in result and missing.any():
         level = result.average[target, np.argmax(missing)] - base
@@ -201,6 +227,68 @@ def finish_curve(panel, lines: list, result: Bunch, base: float, target: int, st
         low, high = panel.get_ylim()
         panel.set_ylim(min(low, level), max(high, level))
         panel.legend()
+
+
+def _set_off(panel, average, style: LineStyle) -> None:
+    """Tell the average from the rows that it is drawn over."""
+    if not style.of_average & {"color", "c"}:
+        average.set_color(AVERAGE_COLOR)
+    if not style.of_average & {"linewidth", "lw"}:
+        average.set_linewidth(AVERAGE_WIDTH)
+    if panel.get_legend() is not None:
+        panel.legend()  # which shows lines as they were
+
+
+def finish_surface(panel, result: Bunch) -> None:
+    """Leave out the numbers of a surface that is flat one way, where they cover each other.
+
+    Parameters
+    ----------
+    panel : matplotlib.axes.Axes
+    result : Bunch
+        As it was computed.
+    """
+    if min(map(len, result.grid_values)) == 1:
+        for text in panel.texts:
+            text.set_visible(False)
+
+
+def unnumbered(axes: np.ndarray, sizes: list[int]) -> list:
+    """Panels of curves that have no numbers and no neighbour on the left to take them from.
+
+    Parameters
+    ----------
+    axes : ndarray of matplotlib.axes.Axes
+        The panels.
+    sizes : list of int
+        Number of features of each panel.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The first curve of each row of panels that begins with a surface.
+    """
+    n_cols = axes.shape[1] if axes.ndim == 2 else 1
+    found = []
+    for start in range(0, len(sizes), n_cols):
+        row = sizes[start : start + n_cols]
+        if row[0] == 2 and 1 in row:
+            found.append(axes.ravel()[start + row.index(1)])
+    return found
+
+
+def number_axis(panel) -> None:
+    """Give the vertical axis of a curve its numbers and its label.
+
+    Parameters
+    ----------
+    panel : matplotlib.axes.Axes
+    """
+    from matplotlib.ticker import AutoLocator, ScalarFormatter
+
+    panel.yaxis.set_major_locator(AutoLocator())
+    panel.yaxis.set_major_formatter(ScalarFormatter())
+    panel.set_ylabel("Partial dependence")
 
 
 def finish_heatmap(panel, n_cells: int) -> None:

@@ -18,6 +18,9 @@ EXACT = "exact"
 
 DECILES = np.arange(0.1, 1.0, 0.1)
 
+BEYOND = 0.02
+"""How far the points of steps go beyond an end that is a break, as a share of the range."""
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -178,16 +181,26 @@ def step_points(curve: StepCurve, column: Column) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_points,), ascending
-        The smallest value, all breaks up to the largest one, and the largest value. What the
-        curve is at a point it is from there to the next point if ``curve.strict``, else from
-        the point before up to there.
+        The smallest value, all breaks up to the largest one, and the largest value. Where an
+        end is a break itself, a point a little beyond it shows what is on its other side. What
+        the curve is at a point it is from there to the next point if ``curve.strict``, else
+        from the point before up to there.
     """
     values = column.finite()
     if not len(values):
         return np.array([np.nan])
     low, high = float(values.min()), float(values.max())
+    if low == high:
+        return np.array([low])
+    beyond = BEYOND * (high - low)
+    low = low - beyond if _is_break(low, curve) else low
+    high = high + beyond if _is_break(high, curve) else high
     within = (curve.breaks > low) & (curve.breaks < high)
     return np.unique(np.concatenate([[low], curve.breaks[within], [high]]))
+
+
+def _is_break(value: float, curve: StepCurve) -> bool:
+    return bool(np.any(curve.breaks == (np.float32(value) if curve.single else value)))
 
 
 def custom_points(custom_values, names: list) -> dict[int, np.ndarray]:
