@@ -138,6 +138,8 @@ def effective_breaks(points: np.ndarray, strict: bool, single: bool) -> np.ndarr
         the largest float32 up to ``t``; ``x < t`` is ``x`` below the smallest float32 from ``t``.
     """
     points = np.unique(np.asarray(points, dtype=np.float64))
+    # All numbers are on the same side of a test that tells them from missing values alone.
+    points = points[points > -np.inf] if strict else points[points < np.inf]
     if not single:
         return points
     towards = np.float32(np.inf if strict else -np.inf)
