@@ -287,7 +287,7 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
             pdp_lim = _drawing.limits(drawn.pd_results, kinds, self.target_idx, centered)
         if ax is None:
             ax = _drawing.new_axes(n_panels, n_cols)
-        lines_before = _lines_of(ax)
+        before = _artists_on(ax)
         super(PartialDependenceDisplay, drawn).plot(
             ax=ax,
             n_cols=n_cols,
@@ -303,27 +303,27 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
         style = _drawing.LineStyle.of(line_kw, ice_lines_kw, pd_line_kw)
         panels = drawn.axes_.ravel()[:n_panels]  # a grid may have more places than panels
         for k, (panel, categories) in enumerate(zip(panels, categorical, strict=True)):
-            lines = [line for line in panel.lines if line not in lines_before]
+            artists = [artist for artist in panel.get_children() if artist not in before]
             self._finish(
-                panel, k, categories, lines, drawn.pd_results[k] if centered else None, style
+                panel, k, categories, artists, drawn.pd_results[k] if centered else None, style
             )
         for panel in _drawing.unnumbered(drawn.axes_, [len(each) for each in self.features]):
             _drawing.number_axis(panel)
         vars(self).update({k: v for k, v in vars(drawn).items() if k.endswith("_")})
         return self
 
-    def _finish(self, panel, k: int, categories, lines: list, centered, style) -> None:
+    def _finish(self, panel, k: int, categories, artists: list, centered, style) -> None:
         """Make legible what is drawn in a panel."""
         result = self.pd_results[k]
         if categories == (False,):
             base = 0.0
             if centered is not None and "average" in result:
                 base = centered.average[self.target_idx, 0]
-            _drawing.finish_curve(panel, lines, result, self.target_idx, base, style)
+            _drawing.finish_curve(panel, artists, result, self.target_idx, base, style)
         elif categories == (True, True):
             _drawing.finish_heatmap(panel, max(map(len, result.grid_values)))
         elif categories == (False, False):
-            _drawing.finish_surface(panel, result)
+            _drawing.finish_surface(panel, artists, result)
 
     def _categories(self) -> list[tuple[bool, ...]]:
         """For each panel, whether its columns hold categories."""
@@ -423,7 +423,7 @@ def _find_class(target, classes: np.ndarray) -> int:
 def _find_output(target, n_outputs: int, classes, kind: str | None) -> int:
     """The output to draw of a model without many classes."""
     if n_outputs == 1:
-        shown = None if classes is None else classes[-1]
+        shown = None if classes is None else classes.tolist()[-1]
         if target is not None and classes is not None and target != shown:
             warnings.warn(
                 f"target={target!r} is ignored: a binary classifier shows the response of its "
@@ -443,8 +443,10 @@ def _find_output(target, n_outputs: int, classes, kind: str | None) -> int:
     return int(target)
 
 
-def _lines_of(ax) -> set:
-    """Lines that are on the axes of panels already; a bounding axes has no panels yet."""
+def _artists_on(ax) -> set:
+    """What is on the axes of panels already; a bounding axes has no panels yet."""
     if hasattr(ax, "plot"):
         return set()
-    return {line for axis in np.asarray(ax, dtype=object).ravel() for line in axis.lines}
+    return {
+        artist for axis in np.asarray(ax, dtype=object).ravel() for artist in axis.get_children()
+    }

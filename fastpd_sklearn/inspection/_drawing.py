@@ -15,6 +15,9 @@ MARGIN = 0.05
 PANEL = (3.4, 3.0)
 """Width and height in inches of a panel in a figure of our own."""
 
+LABEL = "Partial dependence"
+"""What scikit-learn writes beside its curves."""
+
 MISSING = "missing"
 """What missing values are called on an axis."""
 
@@ -196,13 +199,13 @@ class LineStyle:
         return cls(frozenset(line | average), frozenset(line | ice | average))
 
 
-def finish_curve(panel, lines: list, result: Bunch, target: int, base: float, style) -> None:
+def finish_curve(panel, artists: list, result: Bunch, target: int, base: float, style) -> None:
     """Make a curve's steps, its average, single points and missing values visible.
 
     Parameters
     ----------
     panel : matplotlib.axes.Axes
-    lines : list of matplotlib.lines.Line2D
+    artists : list of matplotlib.artist.Artist
         What was drawn of ``result``.
     result : Bunch
         As it was computed.
@@ -212,6 +215,9 @@ def finish_curve(panel, lines: list, result: Bunch, target: int, base: float, st
         What the average was lowered by when it was drawn.
     style : LineStyle
     """
+    from matplotlib.lines import Line2D
+
+    lines = [artist for artist in artists if isinstance(artist, Line2D)]
     steps = result.get("steps", (None,))[0]
     for line in lines:
         if steps is not None and not style.of_all & {"drawstyle", "ds"}:
@@ -239,18 +245,29 @@ def _set_off(panel, average, style: LineStyle) -> None:
         panel.legend()  # which shows lines as they were
 
 
-def finish_surface(panel, result: Bunch) -> None:
-    """Leave out the numbers of a surface that is flat one way, where they cover each other.
+def finish_surface(panel, artists: list, result: Bunch) -> None:
+    """Give a surface with edges, or one that is flat one way, colours alone and their scale.
+
+    Its contours would run along the edges one over the other, and their numbers too.
 
     Parameters
     ----------
     panel : matplotlib.axes.Axes
+    artists : list of matplotlib.artist.Artist
+        What was drawn of ``result``.
     result : Bunch
         As it was computed.
     """
-    if min(map(len, result.grid_values)) == 1:
-        for text in panel.texts:
-            text.set_visible(False)
+    from matplotlib.contour import ContourSet
+    from matplotlib.text import Text
+
+    if "steps" not in result and min(map(len, result.grid_values)) > 1:
+        return
+    for artist in artists:
+        if isinstance(artist, ContourSet) and artist.filled:
+            panel.figure.colorbar(artist, ax=panel)
+        elif isinstance(artist, ContourSet) or (isinstance(artist, Text) and artist in panel.texts):
+            artist.remove()
 
 
 def unnumbered(axes: np.ndarray, sizes: list[int]) -> list:
@@ -288,7 +305,7 @@ def number_axis(panel) -> None:
 
     panel.yaxis.set_major_locator(AutoLocator())
     panel.yaxis.set_major_formatter(ScalarFormatter())
-    panel.set_ylabel("Partial dependence")
+    panel.set_ylabel(LABEL)
 
 
 def finish_heatmap(panel, n_cells: int) -> None:
