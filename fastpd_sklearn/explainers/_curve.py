@@ -138,8 +138,6 @@ def effective_breaks(points: np.ndarray, strict: bool, single: bool) -> np.ndarr
         the largest float32 up to ``t``; ``x < t`` is ``x`` below the smallest float32 from ``t``.
     """
     points = np.unique(np.asarray(points, dtype=np.float64))
-    # All numbers are on the same side of a test that tells them from missing values alone.
-    points = points[points > -np.inf] if strict else points[points < np.inf]
     if not single:
         return points
     towards = np.float32(np.inf if strict else -np.inf)
@@ -170,6 +168,6 @@ def piece_points(breaks: np.ndarray, strict: bool, single: bool) -> np.ndarray:
     with np.errstate(over="ignore"):
         below = np.nextafter(dtype(breaks[0]), dtype(-np.inf))
         above = np.nextafter(dtype(breaks[-1]), dtype(np.inf))
-    if strict:
-        return np.concatenate([[max(below, -largest)], breaks]).astype(np.float64)
-    return np.concatenate([breaks, [min(above, largest)]]).astype(np.float64)
+    points = [[below], breaks] if strict else [breaks, [above]]
+    # A test that tells numbers from missing values alone has its break at infinity.
+    return np.clip(np.concatenate(points).astype(np.float64), -largest, largest)

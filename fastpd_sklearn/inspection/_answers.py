@@ -65,7 +65,10 @@ class Answers:
     def _explainer(self) -> BaseExplainer:
         if not self._background:
             return self._unfitted.fit(self._model)
-        return self._unfitted.fit(self._model, self._X, sample_weight=self._sample_weight)
+        with warnings.catch_warnings():
+            # Columns that play as one for the explainer can be set one by one by prediction.
+            warnings.filterwarnings("ignore", ".* mixes all .* columns of X", UserWarning)
+            return self._unfitted.fit(self._model, self._X, sample_weight=self._sample_weight)
 
     @cached_property
     def _predictions(self) -> Predictions:
@@ -89,7 +92,7 @@ class Answers:
         curve : StepCurve, CategoryCurve or None
             The same as an exact function, for a single column where there is one.
         """
-        if not self._additive:
+        if not self._additive or not all(map(self._plays_alone, columns)):
             return self._predictions.average(columns, axes), None
         if not self._background and any(column.labelled for column in data):
             return self._average_of_labels(columns, axes), None
@@ -137,7 +140,9 @@ class Answers:
                 f"method='auto' or 'recursion', and {type(self._model).__name__} is looked at by "
                 "prediction; give a number of points"
             )
-        curve = self._explainer.partial_dependence(column, [0.0]).get("curve")
+        curve = None
+        if self._plays_alone(column):
+            curve = self._explainer.partial_dependence(column, [0.0]).get("curve")
         if curve is None:
             raise ValueError(
                 f"grid_resolution='exact': the response is no step function of {name!r}; give a "
@@ -170,6 +175,14 @@ class Answers:
             steps.strict,
             steps.single,
         )
+
+    def _plays_alone(self, column: int) -> bool:
+        """Whether the explainer can set a column without others, which a pipeline may mix."""
+        if not self._background:
+            return True  # there is no other way; the explainer says why it can't
+        names = getattr(self._explainer, "feature_names_in_", None)
+        name = f"x{column}" if names is None else names[column]
+        return (name,) in self._explainer.terms_
 
     def _average_of_labels(self, columns, axes) -> np.ndarray:
         # An explainer without a background has seen no labels: show it rows that hold them.

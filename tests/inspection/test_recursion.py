@@ -18,6 +18,7 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBRegressor
 
+from fastpd_sklearn import PathDependentExplainer
 from fastpd_sklearn.inspection import partial_dependence
 
 from .oracle import close
@@ -119,6 +120,8 @@ def test_missing_values_take_the_branch_that_the_tree_learnt():
         assert_allclose(result.average, [[0.0, 8.0, 1.0]], atol=1e-12)
     result = partial_dependence(model, x[:, None], 0, method="auto")
     assert_allclose(result.curve.missing, [1.0])
+    anywhere = PathDependentExplainer().fit(model).partial_dependence(0)  # one break is at infinity
+    assert_allclose(anywhere.average, anywhere.curve(anywhere.grid_values[0]))
 
 
 def mixed_columns():
