@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Set
 from numbers import Integral
 
 import numpy as np
@@ -89,9 +90,18 @@ def find_columns(features, names: list) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are no columns, or a column is named twice.
     """
     if isinstance(features, str | Integral):
         features = [features]
+    if not isinstance(features, Iterable) or isinstance(features, Mapping | Set):
+        raise TypeError(
+            f"features={features!r} should be the number or name of a column, or a list of them"
+        )
     keys = list(features)
     if keys and all(isinstance(key, bool | np.bool_) for key in keys):
         if len(keys) != len(names):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 
 import numpy as np
@@ -14,7 +14,7 @@ from fastpd_sklearn.explainers import _checks
 from fastpd_sklearn.explainers._models import classes_of, kind_of
 from fastpd_sklearn.inspection import _drawing
 from fastpd_sklearn.inspection._grid import read_column
-from fastpd_sklearn.inspection._partial_dependence import Request, make_request
+from fastpd_sklearn.inspection._partial_dependence import KINDS, Request, make_request
 
 
 class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
@@ -174,6 +174,7 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
         _check_subsample(subsample)
         _check_axes(ax, len(features))
         _checks.check_verbose(verbose)
+        _check_columns(n_cols)
         classes = classes_of(estimator)
         many_classes = classes is not None and len(classes) > 2
         if many_classes:
@@ -275,6 +276,7 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
         PartialDependenceDisplay
             The display itself.
         """
+        _check_columns(n_cols)
         n_panels = len(self.features)
         kinds = [self.kind] * n_panels if isinstance(self.kind, str) else list(self.kind)
         categorical = self._categories()
@@ -321,7 +323,7 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
                 base = centered.average[self.target_idx, 0]
             _drawing.finish_curve(panel, artists, result, self.target_idx, base, style)
         elif categories == (True, True):
-            _drawing.finish_heatmap(panel, max(map(len, result.grid_values)))
+            _drawing.finish_heatmap(panel, tuple(map(len, result.grid_values[::-1])))
         elif categories == (False, False):
             _drawing.finish_surface(panel, artists, result)
 
@@ -333,7 +335,7 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
 
 
 def _as_panels(features) -> list:
-    if isinstance(features, str | Integral) or not isinstance(features, Iterable):
+    if isinstance(features, str | Integral | Mapping) or not isinstance(features, Iterable):
         raise TypeError(
             f"features={features!r} should be a list with one entry a panel, such as [{features!r}]"
         )
@@ -354,6 +356,8 @@ def _as_panels(features) -> list:
 def _one_kind_each(kind, features: list) -> list[str]:
     if isinstance(kind, str):
         return [kind] * len(features)
+    if not isinstance(kind, list | tuple | np.ndarray):
+        raise TypeError(f"kind={kind!r} should be one of {KINDS}, or a list with one a panel")
     kinds = list(kind)
     if len(kinds) != len(features):
         raise ValueError(
@@ -376,6 +380,11 @@ def _check_subsample(subsample) -> None:
             f"When a floating-point, subsample={subsample} should be in the (0, 1) range; None "
             "draws all rows"
         )
+
+
+def _check_columns(n_cols) -> None:
+    if isinstance(n_cols, bool) or not isinstance(n_cols, Integral) or n_cols < 1:
+        raise ValueError(f"n_cols={n_cols!r} should be an int of at least 1")
 
 
 def _check_axes(ax, n_panels: int) -> None:

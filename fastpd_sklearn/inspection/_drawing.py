@@ -24,11 +24,11 @@ MISSING = "missing"
 AVERAGE_COLOR, AVERAGE_WIDTH = "tab:orange", 2.0
 """Of an average over the curves of single rows, which are thin and blue."""
 
-MOST_NUMBERS = 10
-"""Categories of a pair beyond which the numbers in its heat map are smaller than usual."""
+FEW_NUMBERS, MOST_NUMBERS = (3, 8), (6, 14)
+"""Columns and rows of a heat map up to which its numbers have their full size, and any."""
 
-SMALLEST_TEXT = 5.0
-"""Size in points below which numbers are left out."""
+SMALL_TEXT = 7.0
+"""Size of numbers in points that are neither few nor too many."""
 
 
 def needs_matplotlib(what: str):
@@ -226,6 +226,8 @@ def finish_curve(panel, artists: list, result: Bunch, target: int, base: float, 
             line.set_marker("o")
     if "average" in result and "individual" in result:
         _set_off(panel, lines[-1], style)
+    elif "average" in result:
+        _set_alone(lines, artists, style)
     missing = missing_points(result.grid_values[0])
     if "average" in result and missing.any():
         level = result.average[target, np.argmax(missing)] - base
@@ -243,6 +245,18 @@ def _set_off(panel, average, style: LineStyle) -> None:
         average.set_linewidth(AVERAGE_WIDTH)
     if panel.get_legend() is not None:
         panel.legend()  # which shows lines as they were
+
+
+def _set_alone(lines: list, artists: list, style: LineStyle) -> None:
+    """Undo what scikit-learn does to an average because there are rows in other panels."""
+    from matplotlib.legend import Legend
+
+    legends = [artist for artist in artists if isinstance(artist, Legend)]
+    if not legends or "label" in style.of_average:
+        return
+    legends[0].remove()
+    if not style.of_average & {"linestyle", "ls"}:
+        lines[-1].set_linestyle("-")
 
 
 def finish_surface(panel, artists: list, result: Bunch) -> None:
@@ -308,16 +322,20 @@ def number_axis(panel) -> None:
     panel.set_ylabel(LABEL)
 
 
-def finish_heatmap(panel, n_cells: int) -> None:
+def finish_heatmap(panel, shape: tuple[int, int]) -> None:
     """Fit the numbers in the cells of a heat map to their room; none where there is none.
 
     Parameters
     ----------
     panel : matplotlib.axes.Axes
-    n_cells : int
-        Along the longer side.
+    shape : tuple of int
+        Numbers of columns and rows of cells.
     """
-    size = 10.0 * MOST_NUMBERS / max(n_cells, MOST_NUMBERS)
+    small, hidden = (
+        any(n > most for n, most in zip(shape, mosts, strict=True))
+        for mosts in (FEW_NUMBERS, MOST_NUMBERS)
+    )
     for text in panel.texts:
-        text.set_fontsize(size)
-        text.set_visible(size >= SMALLEST_TEXT)
+        text.set_visible(not hidden)
+        if small:
+            text.set_fontsize(SMALL_TEXT)

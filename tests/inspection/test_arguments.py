@@ -116,6 +116,12 @@ def test_arguments_that_are_wrong(params, message, model, X):
         partial_dependence(model, X, 0, **params)
 
 
+@pytest.mark.parametrize("features", [None, 1.0, {0: 1}, {0, 1}])
+def test_features_that_are_no_list(features, model, X):
+    with pytest.raises(TypeError, match=r"features=.* should be the number or name of a column"):
+        partial_dependence(model, X, features)
+
+
 def test_points_that_are_no_dict(model, X):
     with pytest.raises(TypeError, match=r"custom_values=.* should be a dict"):
         partial_dependence(model, X, 0, custom_values=[1.0])

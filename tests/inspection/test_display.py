@@ -112,6 +112,14 @@ def test_single_rows(kind, centered, model, X):
     )
 
 
+def test_an_average_alone_is_drawn_alike_whatever_is_beside_it(model, X):
+    display = draw(model, X, [0, 1], kind=["both", "average"], subsample=3, grid_resolution=5)
+    rows, alone = display.axes_[0]
+    assert rows.get_legend() is not None
+    assert alone.get_legend() is None
+    assert alone.lines[0].get_linestyle() == "-"
+
+
 def test_the_users_style_is_the_last_word(model, X):
     display = draw(model, X, [0], kind="both", subsample=3, grid_resolution="exact",
                    line_kw={"drawstyle": "default"}, pd_line_kw={"color": "red", "lw": 5},
@@ -177,8 +185,11 @@ def test_numbers_named_as_categories_stand_at_their_place(labelled, frame):
 
 
 def test_many_categories_of_a_pair_have_no_numbers(labelled, frame):
-    display = draw(labelled, frame, [("count", "label")], categorical_features=["count"])
-    assert not any(text.get_visible() for text in display.axes_[0, 0].texts)
+    pairs = [("count", "label"), ("other", "label")]
+    many, few = draw(labelled, frame, pairs, categorical_features=["count"]).axes_[0]
+    assert not any(text.get_visible() for text in many.texts)
+    assert len(few.texts) == 6
+    assert all(text.get_visible() for text in few.texts)
 
 
 @pytest.mark.parametrize("resolution", [5, "exact"])
@@ -306,6 +317,7 @@ def test_progress(model, X, capsys):
         ([0], {"subsample": 1.5}, "When a floating-point, subsample=1.5"),
         ([0], {"ax": np.empty(2, dtype=object)}, "Expected ax to have 1 axes, got 2"),
         ([0], {"n_jobs": 0}, "n_jobs=0"),
+        ([0], {"n_cols": 0}, "n_cols=0 should be an int of at least 1"),
         ([0], {"categorical_features": [0], "kind": "both"}, "not possible to display individual"),
         ([(0, 1)], {"categorical_features": [0]}, "pairs of continuous and categorical features"),
     ],
@@ -315,10 +327,15 @@ def test_what_cannot_be_drawn(features, params, message, model, X):
         draw(model, X, features, **params)
 
 
-@pytest.mark.parametrize("features", [0, "x0"])
+@pytest.mark.parametrize("features", [0, "x0", {0: 1}, None])
 def test_features_that_are_no_list(features, model, X):
     with pytest.raises(TypeError, match=r"features=.* should be a list with one entry a panel"):
         draw(model, X, features)
+
+
+def test_kinds_that_are_none(model, X):
+    with pytest.raises(TypeError, match="kind=None should be one of"):
+        draw(model, X, [0], kind=None)
 
 
 def test_without_matplotlib(model, X, monkeypatch):
