@@ -17,8 +17,8 @@ from .oracle import by_definition, close
 
 N = 150
 
-# A pipeline that no reader takes is predicted, with the same result.
-pytestmark = pytest.mark.filterwarnings("ignore:Pipeline is not a tree ensemble")
+# A pipeline of a tree ensemble is read, and nothing is said of prediction.
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 @pytest.fixture(scope="module")
