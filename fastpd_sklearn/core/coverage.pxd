@@ -35,8 +35,9 @@ cdef class Coverage:
 cdef void values_everywhere(
     int64_t n_players, const Terms* terms, const Rule* rule, double* layers, double* out,
 ) noexcept nogil
-cdef void mixtures_everywhere(
-    int64_t n_players, bint pairs, const Rule* rule, double* layers, double* tables,
+cdef double* mixtures(int64_t n_players, double t, double* layers) noexcept nogil
+cdef void add_mixtures(
+    int64_t n_players, bint pairs, double t, double weight, const double* mixed, double* tables
 ) noexcept nogil
 cdef double mixture_value(
     int64_t n_players, uint64_t term, uint64_t p, const double* tables

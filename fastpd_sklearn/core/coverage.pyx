@@ -17,7 +17,7 @@ the path, the value function of Friedman's recursion. A new value function is a 
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -27,7 +27,12 @@ cdef extern from "kernels.h" nogil:
     int highest_bit "highest_bit_64"(uint64_t)
     void apply_difference(const double*, double*, int64_t)
     void apply_mixture(const double*, double*, int64_t, double)
+    void mix_in_place(double*, double*, int64_t, double)
     void add_scaled(double*, const double*, double, int64_t)
+
+
+cdef enum:
+    PART_PLAYERS = 12  # of a table whose layers stay in the second-level cache
 
 
 cdef uint64_t _low_bits(int64_t n) noexcept nogil:
@@ -459,48 +464,79 @@ cdef void values_everywhere(
             add_scaled(out + i * size, layers + n_players * size, rule.weight[k], size)
 
 
-cdef void mixtures_everywhere(
-    int64_t n_players, bint pairs, const Rule* rule, double* layers, double* tables,
-) noexcept nogil:
-    """Tables over all masks from which `mixture_value` reads any term of one or two players.
+cdef double* mixtures(int64_t n_players, double t, double* layers) noexcept nogil:
+    """The products of mixtures ``prod_j (t p_j + (1 - t) q_j)``, averaged, for every mask p.
 
-    With ``mix(p) = t p + (1 - t) q`` the factor of a player of the term is
+    As in `values_everywhere`, one player after the other. Where the table outgrows a cache the
+    upper players are taken in place, and then its parts, whose masks agree in these, one by one.
+    `layers` is room for ``3 << n_players`` numbers, the shares in the first third; the result lies
+    in the rest.
+    """
+    cdef int64_t size = <int64_t> 1 << n_players, part = size, first = 0
+    cdef double* work = layers + size
+    if n_players <= PART_PLAYERS:
+        return _mix_part(layers, work, work + size, n_players, t)
+    memcpy(work, layers, size * sizeof(double))
+    while part > 1 << PART_PLAYERS:
+        first = 0
+        while first < size:
+            mix_in_place(work + first, work + first + part // 2, part // 2, t)
+            first += part
+        part //= 2
+    first = 0
+    while first < size:
+        _mix_part(work + first, work + size, work + size + part, PART_PLAYERS, t)
+        memcpy(work + first, work + size + part * (PART_PLAYERS % 2 == 0), part * sizeof(double))
+        first += part
+    return work
+
+
+cdef double* _mix_part(
+    const double* x, double* one, double* other, int64_t n_players, double t
+) noexcept nogil:
+    """All players of a small table; the result is in one of the two others, the second if even."""
+    cdef int64_t half = (<int64_t> 1 << n_players) // 2, _
+    cdef double* y = one
+    for _ in range(n_players):
+        apply_mixture(x, y, half, t)
+        x, y = y, other if y == one else one
+    return other if y == one else one
+
+
+cdef void add_mixtures(
+    int64_t n_players, bint pairs, double t, double weight, const double* mixed, double* tables
+) noexcept nogil:
+    """Add what a quadrature node gives to the tables from which `mixture_value` reads.
+
+    With ``mix(p) = t p + (1 - t) q`` the factor of a player of a term is
 
         p - q = (mix(p) - mix(0) / (1 - t)) / t,
 
     so that a term is a signed sum of products of mixtures alone, over the masks in which some of
-    its players are set to zero. With n of two or fewer players set to zero and s in the term,
+    its players are set to zero. With s players in the term and n of them set to zero,
     tables[((s == 2) * 2 + n) << n_players:] holds the integral of
 
         prod_j (t p_j + (1 - t) q_j) / (t^s (1 - t)^n)  dmu(t)
 
-    for every mask p. One chain of layers a node serves all terms, which the nodes must allow by
-    lying strictly between 0 and 1. `layers` is room for ``3 << n_players`` numbers, the shares in
-    the first third; `tables` for two, or with pairs five, times ``1 << n_players``.
+    for every mask p, for ``s = 1`` and, with `pairs`, ``s = 2``. The products are the same for all
+    terms. The nodes have to lie strictly between 0 and 1.
     """
-    cdef int64_t size = <int64_t> 1 << n_players, k, _
-    cdef double *x
-    cdef double *y
-    cdef double t, w
-    memset(tables, 0, (5 if pairs else 2) * size * sizeof(double))
-    for k in range(rule.n_nodes):
-        t, w = rule.node[k], rule.weight[k]
-        x, y = layers, layers + size
-        for _ in range(n_players):
-            apply_mixture(x, y, size // 2, t)
-            x, y = y, layers + size if y == layers + 2 * size else layers + 2 * size
-        add_scaled(tables, x, w / t, size)
-        add_scaled(tables + size, x, w / (t * (1.0 - t)), size)
-        if pairs:
-            add_scaled(tables + 2 * size, x, w / (t * t), size)
-            add_scaled(tables + 3 * size, x, w / (t * t * (1.0 - t)), size)
-            add_scaled(tables + 4 * size, x, w / (t * t * (1.0 - t) * (1.0 - t)), size)
+    cdef int64_t size = <int64_t> 1 << n_players, n
+    cdef double factor = weight / t
+    for n in range(2):
+        add_scaled(tables + n * size, mixed, factor, size)
+        factor /= 1.0 - t
+    if pairs:
+        factor = weight / (t * t)
+        for n in range(3):
+            add_scaled(tables + (2 + n) * size, mixed, factor, size)
+            factor /= 1.0 - t
 
 
 cdef double mixture_value(
     int64_t n_players, uint64_t term, uint64_t p, const double* tables
 ) noexcept nogil:
-    """The value of a term of one or two players for a mask, from `mixtures_everywhere`."""
+    """The value of a term of one or two players for a mask, from `add_mixtures`."""
     cdef int64_t size = <int64_t> 1 << n_players
     cdef uint64_t low = term & (~term + 1), high = term ^ low
     if high == 0:

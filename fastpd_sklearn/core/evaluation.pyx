@@ -20,7 +20,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
 from fastpd_sklearn.core.coverage cimport (
-    Coverage, Rule, Terms, mixture_value, mixtures_everywhere, values_everywhere,
+    Coverage, Rule, Terms, add_mixtures, mixture_value, mixtures, values_everywhere,
 )
 from fastpd_sklearn.core.numbering cimport (
     SHORT_BITS, Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, block_rows, dense_mask, keys_free,
@@ -39,7 +39,7 @@ cdef extern from "kernels.h" nogil:
 
 cdef enum:
     DENSE_PLAYERS = 12     # the largest leaf for which terms of any size are computed at all masks
-    MIXED_PLAYERS = 20     # the same for terms of one or two players, see mixtures_everywhere
+    MIXED_PLAYERS = 20     # the same for terms of one or two players, see mixtures
     TABLE_PLAYERS = 14     # the largest leaf whose occurring masks are found in a table of all
     MOST_LISTED = 65536    # rows of a span whose patterns are listed: their places have 16 bits
     LINE_ROWS = 256        # rows whose lines of a wide table stay cached from column to column
@@ -349,7 +349,7 @@ cdef int _list(UnitList* listed, int64_t number) noexcept nogil:
 
 cdef struct Scratch:
     # Room that the leaves of a unit share.
-    double* layers      # see values_everywhere and mixtures_everywhere
+    double* layers      # see values_everywhere and mixtures
     int64_t layers_room
     double* everywhere  # values, or tables of mixtures, over all masks
     int64_t everywhere_room
@@ -495,17 +495,55 @@ cdef int _mix_everywhere(
     Coverage coverage, int64_t leaf, int64_t n_players, int64_t n_masks, int64_t largest,
     const Terms* terms, const Rule* rule, Scratch* scratch,
 ) noexcept nogil:
-    """Values at the masks that occur, by way of tables of mixtures over all masks."""
-    cdef int64_t size = <int64_t> 1 << n_players, r, i
-    cdef uint64_t p
-    cdef double* value = scratch.values
+    """Values at the masks that occur, by way of products of mixtures at all masks."""
+    cdef int64_t size = <int64_t> 1 << n_players, k
+    cdef bint few = largest == 1 and n_masks * (terms.size + 1) < size
+    cdef double* mixed
     if (
         _room(&scratch.layers, &scratch.layers_room, 3 * size) < 0
-        or _room(&scratch.everywhere, &scratch.everywhere_room, 5 * size) < 0
+        or _room(&scratch.everywhere, &scratch.everywhere_room, 0 if few else 5 * size) < 0
     ):
         return -1
     coverage.shares(leaf, n_players, scratch.layers)
-    mixtures_everywhere(n_players, largest == 2, rule, scratch.layers, scratch.everywhere)
+    if few:
+        memset(scratch.values, 0, n_masks * terms.size * sizeof(double))
+    else:
+        memset(scratch.everywhere, 0, (2 if largest == 1 else 5) * size * sizeof(double))
+    for k in range(rule.n_nodes):
+        mixed = mixtures(n_players, rule.node[k], scratch.layers)
+        if few:
+            _add_singles(mixed, rule.node[k], rule.weight[k], n_masks, terms, scratch)
+        else:
+            add_mixtures(
+                n_players, largest == 2, rule.node[k], rule.weight[k], mixed, scratch.everywhere
+            )
+    if not few:
+        _read_tables(n_players, n_masks, terms, scratch)
+    return 0
+
+
+cdef void _add_singles(
+    const double* mixed, double t, double weight, int64_t n_masks, const Terms* terms,
+    Scratch* scratch,
+) noexcept nogil:
+    """What a node adds to terms of one player at few masks; see `add_mixtures`."""
+    cdef double* value = scratch.values
+    cdef double own = weight / t, zero = weight / (t * (1.0 - t))
+    cdef int64_t r, i
+    cdef uint64_t p
+    for r in range(n_masks):
+        p = scratch.masks[r * terms.n_words]
+        for i in range(terms.size):
+            value[i] += own * mixed[p] - zero * mixed[p & ~terms.mask[i * terms.n_words]]
+        value += terms.size
+
+
+cdef void _read_tables(
+    int64_t n_players, int64_t n_masks, const Terms* terms, Scratch* scratch
+) noexcept nogil:
+    cdef double* value = scratch.values
+    cdef int64_t r, i
+    cdef uint64_t p
     for r in range(n_masks):
         p = scratch.masks[r * terms.n_words]
         for i in range(terms.size):
@@ -513,7 +551,6 @@ cdef int _mix_everywhere(
                 n_players, terms.mask[i * terms.n_words], p, scratch.everywhere
             )
         value += terms.size
-    return 0
 
 
 cdef int _value_everywhere(

@@ -139,6 +139,16 @@ CLONES static void apply_mixture(const double *x, double *y, int64_t half, doubl
     }
 }
 
+/* The same in place, each number staying where it is. */
+CLONES static void mix_in_place(double *low, double *high, int64_t half, double t)
+{
+    for (int64_t p = 0; p < half; p++) {
+        const double a = low[p], b = high[p];
+        low[p] = (1.0 - t) * b;
+        high[p] = t * a + b;
+    }
+}
+
 CLONES static void apply_difference(const double *x, double *y, int64_t half)
 {
     for (int64_t p = 0; p < half; p++) {
