@@ -48,7 +48,7 @@ COLUMNS = (20, 50, 397)
 MODELS = ("xgb_3", "xgb_8", "xgb_10", "lgb_31", "lgb_255", "hgb_6", "rf_10")
 
 ALL_SIZES = square("xgb_6", SIZES, COLUMNS)
-ALL_MODELS = tuple(case for model in MODELS for case in square(model, (40_000,), (50,)))
+ALL_MODELS = tuple(case for model in MODELS for case in square(model, (400_000,), (50,)))
 
 TASKS = (
     Task(
