@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 
 import numpy as np
+from scipy import sparse
 
 from fastpd_sklearn.core.attribution import INDICES
 from fastpd_sklearn.explainers._protocol import Engine, Term
@@ -142,13 +143,21 @@ class Recipe:
             if self.adds_intercept:
                 values += intercept
             return values
-        start = intercept if self.adds_intercept else np.zeros_like(intercept)
-        out = np.empty((len(self.parts), len(intercept), len(values))).transpose(2, 0, 1)
-        for t, parts in enumerate(self.parts):
-            out[:, t] = start
-            for position, factor in parts:
-                out[:, t] += factor * values[:, position]
+        # A term's values lie together in memory: that is how engines make them.
+        by_term = np.ascontiguousarray(values.transpose(1, 2, 0))
+        out = self._factors() @ by_term.reshape(len(self.asked), -1)
+        out = out.reshape(len(self.parts), *by_term.shape[1:]).transpose(2, 0, 1)
+        if self.adds_intercept:
+            out += intercept
         return out
+
+    def _factors(self) -> sparse.csr_array:
+        """The factor of every asked term in every column, shape (n_columns, n_asked)."""
+        sizes = [len(parts) for parts in self.parts]
+        position, factor = zip(*chain.from_iterable(self.parts), strict=True)
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        shape = (len(sizes), len(self.asked))
+        return sparse.csr_array((np.array(factor), np.array(position), start), shape=shape)
 
 
 def make_recipe(output: str, terms: list[Term], engine: Engine) -> Recipe:
