@@ -15,6 +15,7 @@ from fastpd_sklearn.core.geometry import Geometry, Units
 from fastpd_sklearn.core.plan import Matches, Plan
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.steps import Steps
+from fastpd_sklearn.core.walk_model import WalkModel
 
 MOST_STEP_ENTRIES = 2**24
 """The largest table of a step function: beyond it rows are looked up by their masks."""
@@ -48,6 +49,8 @@ class CoreModel:
         All players as terms, and their plan:
     single_plan : Plan
     steps : Steps
+    walks : WalkModel
+        The forest as rows walk through it, with players held at points.
     """
 
     def __init__(self, forest, player_of_input: np.ndarray, n_players: int, zero: float) -> None:
@@ -90,6 +93,7 @@ class CoreModel:
             self.tree_output,
             self.n_outputs,
         )
+        self.walks = WalkModel(forest, player_of_input, n_players, zero, self.bins)
 
     def __reduce__(self):
         return CoreModel, self._made_from

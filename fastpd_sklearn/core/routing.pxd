@@ -22,6 +22,15 @@ cdef struct Tests:
     const uint8_t* tables
 
 
+cdef inline bint passes(
+    const uint8_t* tables, int64_t table, uint32_t low, uint32_t span, uint32_t code, uint32_t largest
+) noexcept nogil:
+    """Whether a code goes left at a node; `largest` is the largest number of the code's width."""
+    if table >= 0:
+        return tables[table + min(code, span)]
+    return ((code - low) & largest) <= span
+
+
 cdef bint goes_left(const Codes* codes, const Tests* tests, int64_t node, int64_t row) noexcept nogil
 cdef void route_block(
     const Codes* codes, const Tests* tests, int64_t node, int64_t row, int64_t m, uint8_t* left

@@ -22,9 +22,10 @@ cdef inline uint32_t _largest(uint8_t width) noexcept nogil:
 cdef bint goes_left(const Codes* codes, const Tests* tests, int64_t node, int64_t row) noexcept nogil:
     cdef int32_t slot = tests.slot[node]
     cdef uint32_t code = _code(codes, slot, row)
-    if tests.table[node] >= 0:
-        return tests.tables[tests.table[node] + min(code, tests.span[node])]
-    return ((code - tests.low[node]) & _largest(codes.width[slot])) <= tests.span[node]
+    return passes(
+        tests.tables, tests.table[node], tests.low[node], tests.span[node], code,
+        _largest(codes.width[slot]),
+    )
 
 
 cdef void route_block(
@@ -73,6 +74,11 @@ cdef class BinnedRows:
 
     def __reduce__(self):
         return BinnedRows, (self.data, self.offset, self.width, self.n_rows)
+
+    def column(self, int64_t slot):
+        """The codes of a binned column, ndarray of shape (n_rows,): a view."""
+        start, width = int(self.offset[slot]), int(self.width[slot])
+        return self.data[start:start + width * self.n_rows].view(f"u{width}")
 
     cdef Codes view(self) noexcept:
         cdef Codes codes

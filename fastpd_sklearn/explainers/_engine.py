@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.plan import common_terms, count_sets
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.threads import effective_n_threads
+from fastpd_sklearn.core.walk_model import WalkModel
+from fastpd_sklearn.core.walking import Points
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.forest import Reading
-from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
+from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
 from fastpd_sklearn.forest._pipeline import PipelineMap
 
 ROW_TREES_A_THREAD = 10_000
@@ -47,13 +50,21 @@ class TreeEngine(ABC):
         self.input_map = reading.input_map
         self.n_jobs = n_jobs
         owner = self.input_map.owner(players)
-        self.core = CoreModel(forest, owner, len(players), ZERO_THRESHOLD)
+        self.core = self._make_core(forest, owner, len(players))
         self.cover = forest.cover
         self.forest_digest = forest.digest()
         self.n_outputs = forest.n_outputs
         self.strict, self.single = forest.strict, forest.single
         self.allow_nan = self.input_map.allow_nan
         self.derive()
+
+    def _make_core(self, forest: Forest, owner: np.ndarray, n_players: int) -> CoreModel:
+        return CoreModel(forest, owner, n_players, ZERO_THRESHOLD)
+
+    @property
+    def walks(self) -> WalkModel:
+        """The forest as rows walk through it, with players held at points."""
+        return self.core.walks
 
     @abstractmethod
     def _make_coverage(self) -> Coverage | None:
@@ -196,6 +207,35 @@ class TreeEngine(ABC):
         """The component of one player between the split points of its column, missing last."""
         return self.core.levels(self.coverage, player)
 
+    def individual(self, X, term: Term, grids: Sequence) -> np.ndarray:
+        """Raw predictions of every row, with one player, or two, held at points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        term : tuple of int
+            One player, or two.
+        grids : sequence of array, sparse matrix or data frame of shape (n_points, n_columns)
+            One a player: rows of which its columns hold the points.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_rows, n_points of the first player, ...), float64
+            Exact, at a cost that hardly depends on the number of points.
+        """
+        rows = self.bin(X)
+        points, places = self.held_points(term, grids)
+        curves = self.walks.curves(rows, points, self.threads_for(rows.n_rows))
+        return at_places(curves, places)
+
+    def held_points(self, term: Term, grids: Sequence) -> tuple[list[Points], list[np.ndarray]]:
+        """The different points of some players, and which of them each row of a grid is."""
+        found = [
+            self.walks.points(self.bin(grid), player)
+            for player, grid in zip(term, grids, strict=True)
+        ]
+        return [points for points, _ in found], [place for _, place in found]
+
     def split_points(self, column: int) -> np.ndarray | None:
         """Thresholds of a column as the trees compare with them.
 
@@ -223,3 +263,11 @@ class TreeEngine(ABC):
     @abstractmethod
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
+
+
+def at_places(values: np.ndarray, places: Sequence[np.ndarray]) -> np.ndarray:
+    """Values whose last axes are points, with these axes as the rows that the points are of."""
+    for axis, place in enumerate(places, values.ndim - len(places)):
+        if not np.array_equal(place, np.arange(values.shape[axis])):
+            values = values.take(place, axis=axis)
+    return values

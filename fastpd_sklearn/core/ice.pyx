@@ -1,0 +1,492 @@
+"""Every row's own response as one column, or two, take other values: exact ICE.
+
+A row's response is constant between the codes of a column, so that its curve is a step function,
+found by one walk: a node that tests the column parts the points of the curve, which stay one
+interval of them, and any other node parts the rows. A leaf adds to the ends of its interval, and
+one cumulative sum makes the curves of a block of rows. There, the rows of the block lie together
+for each point, which suits inverse links; the mean of a response over the rows, on which trees do
+not add up, costs little more than the link itself.
+
+J. Goldstein, A. Kapelner, J. Bleich, E. Pitkin, "Peeking Inside the Black Box" (2015), for
+individual conditional expectation.
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from fastpd_sklearn.core.routing cimport BinnedRows, Codes
+from fastpd_sklearn.core.walking cimport (
+    Node, Points, PointsView, Side, Trees, TreesView, is_empty, next_run, part_rows,
+    row_goes_left, split_side, whole_side,
+)
+
+import numpy as np
+
+from fastpd_sklearn.core.routing import BinnedRows
+
+cdef extern from "walking.h" nogil:
+    void add_to(double*, const double*, int64_t)
+    void add_shift(double*, const double*, double, int64_t)
+    void write_sums(
+        const double*, int64_t, int64_t, int64_t, double, double*, int64_t
+    )
+    double weighted_sum(const double*, const double*, int64_t)
+    void exp_all(double*, int64_t)
+    void sigmoid_all(double*, int64_t)
+    void softmax_all(double*, int64_t, int64_t, int64_t, double*)
+
+cdef enum:
+    BLOCK_CELLS = 1 << 17  # numbers of a block of curves, to stay in the second-level cache
+    MOST_CELLS = 1 << 22   # the same for large trees, see _rows_of_block
+    LEAST_ROWS = 8         # of a block; a cache line of numbers, which all loops count by
+    MOST_ROWS = 4096
+    MOST_GROUPS = 64       # of blocks whose sums are added up apart; it must not depend on threads
+    CALL_CELLS = 1 << 20   # numbers that a function from Python is handed at a time
+    IDENTITY = 0
+    EXP = 1
+    SIGMOID = 2
+    SOFTMAX = 3
+
+LINKS = {
+    "identity": IDENTITY, "exp": EXP, "logit": SIGMOID, "multi_logit": SIGMOID, "softmax": SOFTMAX,
+}
+"""Inverse links that `mean_response` applies without Python, by the names that heads have."""
+
+
+cdef struct Frame:
+    # The rows row[first:last] at a node, and the points that they still stand for.
+    int64_t node
+    int64_t first
+    int64_t last
+    int64_t top
+    Side side[2]
+
+
+cdef struct Job:
+    TreesView trees
+    Codes codes
+    PointsView points[2]
+    int64_t n_free
+    int64_t size[2]         # of the points; 1 for a player that is not there
+    int64_t cells           # their product
+    int64_t rows            # most rows of a block
+    const double* intercept
+    int64_t arena_room
+    int64_t n_slots
+
+
+cdef struct Scratch:
+    double* curve           # curve[(output * cells + cell) * rows + row]
+    int32_t* row
+    int32_t* spare
+    int32_t* arena
+    Frame* stack
+    double* margin          # margin[output * rows + row], and room for as many responses
+    double* weight
+    int64_t* offset         # of the block's rows within the columns
+
+
+cdef int64_t _rows_of_block(const Job* job, int64_t n_leaves) noexcept:
+    """Rows to take through the trees together.
+
+    Nodes of large trees have to come from memory for each block, so that the more rows share
+    them the better, even if their curves leave the second-level cache.
+    """
+    cdef int64_t cells = max(job.cells * job.trees.n_outputs, <int64_t> 1)
+    cdef int64_t shared = min(n_leaves // max(job.trees.n_trees, <int64_t> 1), MOST_CELLS // cells)
+    cdef int64_t rows = min(max(BLOCK_CELLS // cells, shared),
+                            <int64_t> MOST_ROWS, job.codes.n_rows)
+    return max((rows + LEAST_ROWS - 1) // LEAST_ROWS * LEAST_ROWS, <int64_t> LEAST_ROWS)
+
+
+cdef int _scratch_init(Scratch* scratch, const Job* job) noexcept nogil:
+    cdef int64_t n_outputs = job.trees.n_outputs, rows = job.rows
+    scratch.curve = <double*> malloc((n_outputs * job.cells + 1) * rows * sizeof(double))
+    scratch.row = <int32_t*> malloc(rows * sizeof(int32_t))
+    scratch.spare = <int32_t*> malloc(rows * sizeof(int32_t))
+    scratch.arena = <int32_t*> malloc((job.arena_room + 1) * sizeof(int32_t))
+    scratch.stack = <Frame*> malloc((job.trees.depth + 2) * sizeof(Frame))
+    scratch.margin = <double*> malloc((2 * n_outputs + 1) * rows * sizeof(double))
+    scratch.weight = <double*> malloc(rows * sizeof(double))
+    scratch.offset = <int64_t*> malloc((job.n_slots + 1) * sizeof(int64_t))
+    return -1 if (
+        scratch.curve == NULL or scratch.row == NULL or scratch.spare == NULL
+        or scratch.arena == NULL or scratch.stack == NULL or scratch.margin == NULL
+        or scratch.weight == NULL or scratch.offset == NULL
+    ) else 0
+
+
+cdef void _scratch_free(Scratch* scratch) noexcept nogil:
+    free(scratch.curve)
+    free(scratch.row)
+    free(scratch.spare)
+    free(scratch.arena)
+    free(scratch.stack)
+    free(scratch.margin)
+    free(scratch.weight)
+    free(scratch.offset)
+
+
+cdef void _add(
+    const Job* job, double* curve, int64_t a, int64_t b, double sign, const int32_t* row, int64_t m,
+    const double* value,
+) noexcept nogil:
+    """Add a leaf's values to one cell of the differences, for the rows that reach it."""
+    cdef int64_t v, i
+    cdef double amount
+    cdef double* cell = curve + (a * job.size[1] + b) * job.rows
+    if a == job.size[0] or b == job.size[1]:
+        return
+    for v in range(job.trees.n_values):
+        amount = sign * value[v]
+        if amount != 0:
+            for i in range(m):
+                cell[row[i]] += amount
+        cell += job.cells * job.rows
+
+
+cdef void _emit(
+    const Job* job, const Frame* frame, int64_t tree, int64_t leaf, const Scratch* scratch
+) noexcept nogil:
+    """Add a leaf to the differences: its value at the corners of its intervals or rectangles."""
+    cdef const double* value = job.trees.leaf_value + leaf * job.trees.n_values
+    cdef const int32_t* row = scratch.row + frame.first
+    cdef int64_t m = frame.last - frame.first, state_a = 0, state_b, a = 0, b, end_a = 1, end_b
+    cdef double* curve = scratch.curve + job.trees.tree_output[tree] * job.cells * job.rows
+    cdef bint more_a = True
+    if job.n_free == 2:
+        more_a = next_run(&job.points[0], frame.side[0], scratch.arena, &state_a, &a, &end_a)
+    while more_a:
+        state_b, b, end_b = 0, 0, 1
+        if job.n_free == 0:
+            _add(job, curve, a, b, 1.0, row, m, value)
+            return
+        while next_run(&job.points[job.n_free - 1], frame.side[job.n_free - 1], scratch.arena,
+                       &state_b, &b, &end_b):
+            _add(job, curve, a, b, 1.0, row, m, value)
+            _add(job, curve, a, end_b, -1.0, row, m, value)
+            if job.n_free == 2:
+                _add(job, curve, end_a, b, -1.0, row, m, value)
+                _add(job, curve, end_a, end_b, 1.0, row, m, value)
+        if job.n_free == 1:
+            return
+        more_a = next_run(&job.points[0], frame.side[0], scratch.arena, &state_a, &a, &end_a)
+
+
+cdef void _walk(
+    const Job* job, const Codes* codes, int64_t m, int64_t tree, Scratch* scratch
+) noexcept nogil:
+    """Take the block's rows through a tree, with all points."""
+    cdef Frame* stack = scratch.stack
+    cdef const Node* node
+    cdef Frame at
+    cdef Side left, right
+    cdef int64_t size = 0, k, middle
+    at.node, at.first, at.last, at.top = job.trees.root[tree], 0, m, 0
+    for k in range(job.n_free):
+        at.side[k] = whole_side(&job.points[k], scratch.arena, &at.top)
+    while True:
+        node = job.trees.node + at.node
+        while node.left >= 0:
+            k = 0
+            while k < job.n_free and job.points[k].player != node.player:
+                k += 1
+            if k < job.n_free:
+                split_side(&job.trees, &job.points[k], codes, node, at.side[k], &left, &right,
+                           scratch.arena, &at.top)
+                if is_empty(left):
+                    at.side[k], at.node = right, node.right
+                elif is_empty(right):
+                    at.side[k], at.node = left, node.left
+                else:
+                    stack[size] = at
+                    stack[size].node, stack[size].side[k] = node.right, right
+                    size += 1
+                    at.side[k], at.node = left, node.left
+            elif at.last - at.first == 1:
+                if row_goes_left(&job.trees, codes, node, scratch.row[at.first]):
+                    at.node = node.left
+                else:
+                    at.node = node.right
+            else:
+                middle = at.first + part_rows(
+                    &job.trees, codes, node, scratch.row + at.first, at.last - at.first,
+                    scratch.spare,
+                )
+                if middle == at.first:
+                    at.node = node.right
+                elif middle == at.last:
+                    at.node = node.left
+                else:
+                    stack[size] = at
+                    stack[size].node, stack[size].first = node.right, middle
+                    size += 1
+                    at.node, at.last = node.left, middle
+            node = job.trees.node + at.node
+        _emit(job, &at, tree, node.slot, scratch)
+        if size == 0:
+            return
+        size -= 1
+        at = stack[size]
+
+
+cdef void _differences(
+    const Job* job, int64_t first_row, int64_t m, Scratch* scratch
+) noexcept nogil:
+    """Fill the differences of a block of rows."""
+    cdef int64_t t, r, s
+    cdef Codes codes = job.codes
+    memset(
+        scratch.curve, 0, job.trees.n_outputs * job.cells * job.rows * sizeof(double)
+    )
+    for r in range(m):
+        scratch.row[r] = <int32_t> r
+    for s in range(job.n_slots):
+        scratch.offset[s] = job.codes.offset[s] + first_row * job.codes.width[s]
+    codes.offset = scratch.offset
+    for t in range(job.trees.n_trees):
+        _walk(job, &codes, m, t, scratch)
+
+
+cdef void _next_margins(const Job* job, int64_t a, int64_t b, Scratch* scratch) noexcept nogil:
+    """From the differences to the margins at the next cell, row by row of the points."""
+    cdef int64_t k, rows = job.rows, place
+    cdef double* here
+    for k in range(job.trees.n_outputs):
+        place = (k * job.size[0] + a) * job.size[1] + b
+        here = scratch.curve + place * rows
+        if a:
+            add_to(here, here - job.size[1] * rows, rows)
+        if b:
+            add_to(scratch.margin + k * rows, here, rows)
+        else:
+            add_shift(scratch.margin + k * rows, here, job.intercept[k], rows)
+
+
+cdef void _write_curves(
+    const Job* job, int64_t first_row, int64_t m, Scratch* scratch, double* out
+) noexcept nogil:
+    """out[(output * n_rows + row) * cells + cell], from the differences of a block."""
+    cdef int64_t a, k, r, group, rows = job.rows, cells = job.cells, width = job.size[1]
+    cdef double* curve
+    cdef double* target
+    for k in range(job.trees.n_outputs):
+        curve = scratch.curve + k * cells * rows
+        for a in range(1, job.size[0]):
+            add_to(curve + a * width * rows, curve + (a - 1) * width * rows, width * rows)
+        for a in range(job.size[0]):
+            for group in range((m + LEAST_ROWS - 1) // LEAST_ROWS):
+                r = group * LEAST_ROWS
+                target = out + (k * job.codes.n_rows + first_row + r) * cells + a * width
+                write_sums(curve + a * width * rows + r, rows, width,
+                           min(<int64_t> LEAST_ROWS, m - r), job.intercept[k], target, cells)
+
+
+cdef void _respond(const Job* job, int link, Scratch* scratch, double* response) noexcept nogil:
+    cdef int64_t rows = job.rows, n_outputs = job.trees.n_outputs
+    memcpy(response, scratch.margin, n_outputs * rows * sizeof(double))
+    if link == EXP:
+        exp_all(response, n_outputs * rows)
+    elif link == SIGMOID:
+        sigmoid_all(response, n_outputs * rows)
+    elif link == SOFTMAX:
+        softmax_all(response, n_outputs, rows, rows, response + n_outputs * rows)
+
+
+cdef int _fill_group(
+    const Job* job, int64_t first_block, int64_t last_block, double* out
+) noexcept nogil:
+    """The curves of some blocks of rows."""
+    cdef int64_t block, row
+    cdef Scratch scratch
+    cdef int status = _scratch_init(&scratch, job)
+    for block in range(first_block, last_block if status == 0 else first_block):
+        row = block * job.rows
+        _differences(job, row, min(job.rows, job.codes.n_rows - row), &scratch)
+        _write_curves(job, row, min(job.rows, job.codes.n_rows - row), &scratch, out)
+    _scratch_free(&scratch)
+    return status
+
+
+cdef int _sum_group(
+    const Job* job, int64_t first_block, int64_t last_block, const double* weights, int link,
+    double* total,
+) noexcept nogil:
+    """total[output * cells + cell]: weighted sums of the response over some blocks of rows."""
+    cdef int64_t block, row, m, a, b, k, r, n_outputs = job.trees.n_outputs
+    cdef double* response
+    cdef Scratch scratch
+    cdef int status = _scratch_init(&scratch, job)
+    response = scratch.margin + n_outputs * job.rows
+    for block in range(first_block, last_block if status == 0 else first_block):
+        row = block * job.rows
+        m = min(job.rows, job.codes.n_rows - row)
+        for r in range(job.rows):
+            scratch.weight[r] = 0.0
+            if r < m:
+                scratch.weight[r] = 1.0 if weights == NULL else weights[row + r]
+        _differences(job, row, m, &scratch)
+        for a in range(job.size[0]):
+            for b in range(job.size[1]):
+                _next_margins(job, a, b, &scratch)
+                _respond(job, link, &scratch, response)
+                for k in range(n_outputs):
+                    total[(k * job.size[0] + a) * job.size[1] + b] += weighted_sum(
+                        response + k * job.rows, scratch.weight, job.rows
+                    )
+    _scratch_free(&scratch)
+    return status
+
+
+cdef class Individual:
+    """Responses of rows of which one player, or two, are held at points.
+
+    Parameters
+    ----------
+    trees : Trees
+    intercept : ndarray of shape (n_outputs,), float64
+    points : list of Points
+        None, one or two; of different players.
+    """
+
+    cdef Trees trees
+    cdef list points
+    cdef const double[::1] intercept
+
+    def __init__(self, Trees trees, intercept, points):
+        self.trees, self.points, self.intercept = trees, list(points), intercept
+
+    @property
+    def shape(self):
+        """Number of points of each player."""
+        return tuple(points.size for points in self.points)
+
+    cdef Job _job(self, BinnedRows rows) except *:
+        cdef Job job
+        cdef int64_t k
+        cdef Points points
+        memset(&job, 0, sizeof(Job))
+        job.trees, job.codes = self.trees.view(), rows.view()
+        job.n_slots = len(rows.width)
+        job.n_free = len(self.points)
+        job.size[0] = job.size[1] = 1
+        for k in range(job.n_free):
+            points = self.points[k]
+            job.points[k] = points.view()
+            job.size[k + 2 - job.n_free] = points.size
+            if not points.is_line:
+                job.arena_room += points.size * (2 * job.trees.depth + 1)
+        job.cells = job.size[0] * job.size[1]
+        job.rows = _rows_of_block(&job, len(self.trees.leaf_value))
+        job.intercept = &self.intercept[0]
+        return job
+
+    def curves(self, BinnedRows rows, int n_threads, out=None):
+        """Margins of every row at all points.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+        n_threads : int
+        out : ndarray of shape (n_outputs, n_rows, n_cells), float64, C order, default=None
+            Where to write them.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_rows, n_cells), float64
+            The points of the second player vary fastest.
+        """
+        cdef Job job = self._job(rows)
+        if out is None:
+            out = np.empty((job.trees.n_outputs, job.codes.n_rows, job.cells))
+        cdef double[:, :, ::1] target = out
+        cdef int64_t n_blocks = (job.codes.n_rows + job.rows - 1) // job.rows
+        cdef int64_t n_groups = min(n_blocks, <int64_t> MOST_GROUPS), g
+        status_array = np.zeros(n_groups + 1, np.int32)
+        cdef int32_t[::1] status = status_array
+        if not out.size:
+            return out
+        for g in prange(n_groups, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            status[g] = _fill_group(
+                &job, g * n_blocks // n_groups, (g + 1) * n_blocks // n_groups, &target[0, 0, 0]
+            )
+        self._check(status_array, job.cells)
+        return out
+
+    def sums(self, BinnedRows rows, sample_weight, link, int n_threads):
+        """Weighted sums of a response over the rows, at all points.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+        sample_weight : ndarray of shape (n_rows,), float64, or None
+        link : str or callable
+            From margins to the response: a key of `LINKS`, or a function from an array of
+            shape (n, n_outputs) to one of shape (n, n_responses).
+        n_threads : int
+
+        Returns
+        -------
+        ndarray of shape (n_responses, *shape), float64
+        """
+        if callable(link):
+            return self._sums_of_calls(rows, sample_weight, link, n_threads)
+        cdef Job job = self._job(rows)
+        cdef int which = LINKS[link]
+        cdef const double[::1] weights = np.empty(0) if sample_weight is None else sample_weight
+        cdef const double* weight = NULL if sample_weight is None else &weights[0]
+        cdef int64_t n_blocks = (job.codes.n_rows + job.rows - 1) // job.rows
+        cdef int64_t n_groups = min(n_blocks, <int64_t> MOST_GROUPS), g
+        cdef int64_t size = job.trees.n_outputs * job.cells
+        total_array = np.zeros((n_groups, max(size, <int64_t> 1)))
+        cdef double[:, ::1] total = total_array
+        status_array = np.zeros(n_groups + 1, np.int32)
+        cdef int32_t[::1] status = status_array
+        for g in prange(n_groups, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            status[g] = _sum_group(
+                &job, g * n_blocks // n_groups, (g + 1) * n_blocks // n_groups, weight, which,
+                &total[g, 0],
+            )
+        self._check(status_array, job.cells)
+        out = np.zeros(total_array.shape[1])
+        for g in range(n_groups):
+            out += total_array[g]
+        return out[:size].reshape(job.trees.n_outputs, *self.shape)
+
+    def _sums_of_calls(self, BinnedRows rows, sample_weight, link, int n_threads):
+        shape = self.shape
+        n_outputs, cells = self.trees.n_outputs, int(np.prod(shape))
+        step = max(1, CALL_CELLS // max(1, cells * n_outputs))
+        weights = np.ones(rows.n_rows) if sample_weight is None else sample_weight
+        total = 0.0
+        for start in range(0, rows.n_rows, step):
+            part = slice_rows(rows, start, min(rows.n_rows, start + step))
+            margins = self.curves(part, n_threads).reshape(n_outputs, -1)
+            response = np.asarray(link(np.ascontiguousarray(margins.T)), dtype=np.float64)
+            response = response.reshape(part.n_rows, cells, -1)
+            total = total + np.einsum("r,rck->kc", weights[start:start + part.n_rows], response)
+        return total.reshape(-1, *shape)
+
+    def _check(self, status, cells):
+        if status.any():
+            raise MemoryError(
+                f"no memory for blocks of curves over {cells} points; ask for fewer at a time"
+            )
+
+
+def slice_rows(BinnedRows rows, int64_t start, int64_t stop):
+    """Some successive rows, without a copy.
+
+    Parameters
+    ----------
+    rows : BinnedRows
+    start, stop : int
+
+    Returns
+    -------
+    BinnedRows
+    """
+    offset = rows.offset + start * rows.width.astype(np.int64)
+    return BinnedRows(rows.data, offset, rows.width, stop - start)

@@ -1,0 +1,150 @@
+/* The inner loops of the walks: parting rows at a node, and inverse links of blocks of margins.
+ * As those of kernels.h they give the same bits on every processor. */
+#ifndef FASTPD_WALKING_H
+#define FASTPD_WALKING_H
+
+#include "kernels.h"
+
+/* Part row numbers in place: those that go left come first, in order, as do the others. Returns
+ * how many go left. `spare` is room for all. There is no branch, since none could be foretold. */
+#define DEFINE_PART(NAME, CODE)                                                            \
+    static inline int64_t NAME(const CODE *code, CODE low, CODE span, int32_t *row,        \
+                               int64_t m, int32_t *spare)                                  \
+    {                                                                                      \
+        int64_t n_left = 0, n_right = 0;                                                   \
+        for (int64_t i = 0; i < m; i++) {                                                  \
+            const int32_t r = row[i];                                                      \
+            const int left = (CODE)(code[r] - low) <= span;                                \
+            row[n_left] = r;                                                               \
+            spare[n_right] = r;                                                            \
+            n_left += left;                                                                \
+            n_right += !left;                                                              \
+        }                                                                                  \
+        memcpy(row + n_left, spare, (size_t)n_right * sizeof *row);                        \
+        return n_left;                                                                     \
+    }
+
+DEFINE_PART(part_8, uint8_t)
+DEFINE_PART(part_16, uint16_t)
+DEFINE_PART(part_32, uint32_t)
+
+/* x[r] += y[r] */
+CLONES static void add_to(double *x, const double *y, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        x[r] += y[r];
+}
+
+/* out[r] = x[r] + shift */
+CLONES static void add_shift(double *out, const double *x, double shift, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        out[r] = x[r] + shift;
+}
+
+/* Cumulative sums over c of x[c * stride + r], r < m <= 8, to out[r * out_stride + c]. */
+CLONES static void write_sums(const double *x, int64_t stride, int64_t cells, int64_t m,
+                              double start, double *out, int64_t out_stride)
+{
+    double sum[8];
+    for (int r = 0; r < 8; r++)
+        sum[r] = start;
+    if (m == 8) {
+        for (int64_t c = 0; c < cells; c++)
+            for (int r = 0; r < 8; r++) {
+                sum[r] += x[c * stride + r];
+                out[r * out_stride + c] = sum[r];
+            }
+        return;
+    }
+    for (int64_t c = 0; c < cells; c++)
+        for (int64_t r = 0; r < m; r++) {
+            sum[r] += x[c * stride + r];
+            out[r * out_stride + c] = sum[r];
+        }
+}
+
+/* Sum of w[r] * x[r], m a multiple of 8: eight sums, so that the order does not depend on the
+ * width of the processor's registers. */
+CLONES static double weighted_sum(const double *x, const double *w, int64_t m)
+{
+    double part[8] = {0};
+    for (int64_t r = 0; r < m; r += 8)
+        for (int j = 0; j < 8; j++)
+            part[j] += w[r + j] * x[r + j];
+    return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+static inline double power_of_two(double k)
+{
+    /* 2^k for an integer |k| < 1000: its bits are those of the exponent. */
+    const double shifted = k + 1023.0 + 6755399441055744.0;
+    uint64_t bits;
+    double power;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits <<= 52;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* The exponential function to about an ulp: x = n log 2 + r with |r| <= log(2) / 2, and the
+ * Taylor polynomial of degree 13 at r, whose error is below 5e-18. A standard library's function
+ * could not be vectorised, and differs from system to system. */
+static inline double exponential(double x)
+{
+    const double bounded = x > 800.0 ? 800.0 : x < -800.0 ? -800.0 : x;
+    const double n = (bounded * 1.4426950408889634 + 6755399441055744.0) - 6755399441055744.0;
+    const double r = (bounded - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+    const double half = (n * 0.5 + 6755399441055744.0) - 6755399441055744.0;
+    double y = 1.6059043836821613e-10;
+    y = y * r + 2.0876756987868099e-09;
+    y = y * r + 2.5052108385441719e-08;
+    y = y * r + 2.7557319223985891e-07;
+    y = y * r + 2.7557319223985893e-06;
+    y = y * r + 2.4801587301587302e-05;
+    y = y * r + 1.9841269841269841e-04;
+    y = y * r + 1.3888888888888889e-03;
+    y = y * r + 8.3333333333333333e-03;
+    y = y * r + 4.1666666666666667e-02;
+    y = y * r + 1.6666666666666667e-01;
+    y = y * r + 0.5;
+    y = y * (r * r) + r;
+    /* in two steps, so that the result may be subnormal or infinite */
+    return (y + 1.0) * power_of_two(half) * power_of_two(n - half);
+}
+
+CLONES static void exp_all(double *x, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        x[r] = exponential(x[r]);
+}
+
+CLONES static void sigmoid_all(double *x, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        x[r] = 1.0 / (1.0 + exponential(-x[r]));
+}
+
+/* Margins of row r at x[k * stride + r] to probabilities; `total` is room for m numbers. */
+CLONES static void softmax_all(double *x, int64_t n_outputs, int64_t stride, int64_t m,
+                               double *total)
+{
+    for (int64_t r = 0; r < m; r++)
+        total[r] = x[r];
+    for (int64_t k = 1; k < n_outputs; k++)
+        for (int64_t r = 0; r < m; r++)
+            total[r] = x[k * stride + r] > total[r] ? x[k * stride + r] : total[r];
+    for (int64_t k = 0; k < n_outputs; k++)
+        for (int64_t r = 0; r < m; r++)
+            x[k * stride + r] = exponential(x[k * stride + r] - total[r]);
+    for (int64_t r = 0; r < m; r++)
+        total[r] = x[r];
+    for (int64_t k = 1; k < n_outputs; k++)
+        for (int64_t r = 0; r < m; r++)
+            total[r] += x[k * stride + r];
+    for (int64_t k = 0; k < n_outputs; k++)
+        for (int64_t r = 0; r < m; r++)
+            x[k * stride + r] /= total[r];
+}
+
+#endif

@@ -1,0 +1,123 @@
+"""What the walks over rows share: packed trees, and points at which columns are held.
+
+A walk goes down a tree with many rows at once, and holds one player, or two, at *points* instead of
+at the rows' own codes. A node that tests such a player parts the points, any other node the rows.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+import numpy as np
+
+NODE = np.dtype([
+    ("left", np.int32), ("right", np.int32), ("player", np.int32), ("slot", np.int32),
+    ("low", np.uint32), ("span", np.uint32), ("table", np.int64),
+])
+
+
+cdef class Trees:
+    """A forest as the walks read it.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n_nodes,), int32
+        Children; negative at leaves.
+    node_player : ndarray of shape (n_nodes,), int32
+        The player whose column is tested; -1 at leaves.
+    tree_start : ndarray of shape (n_trees + 1,), int64
+    tests : NodeTests
+    value : ndarray of shape (n_nodes, n_values), float64
+        Of the leaves.
+    tree_output : ndarray of shape (n_trees,), int32
+    n_outputs : int
+
+    Attributes
+    ----------
+    leaf_depth : ndarray of shape (n_leaves,), int32
+        Number of tests on the way to each leaf; leaves are numbered by their nodes.
+    """
+
+    def __init__(
+        self, left, right, node_player, tree_start, tests, value, tree_output, int64_t n_outputs
+    ):
+        is_leaf = left < 0
+        nodes = np.zeros(len(left), NODE)
+        nodes["left"], nodes["right"], nodes["player"] = left, right, node_player
+        nodes["slot"] = np.where(is_leaf, np.cumsum(is_leaf) - 1, tests.slot)
+        nodes["low"], nodes["span"], nodes["table"] = tests.low, tests.span, tests.table
+        self.nodes, self.root, self.tables = nodes, tree_start, tests.tables
+        self.leaf_value = np.ascontiguousarray(value[is_leaf])
+        self.tree_output, self.n_outputs = tree_output, n_outputs
+        self.n_trees = len(tree_start) - 1
+        self.leaf_depth = _depths(left, right)[is_leaf]
+        self._nodes, self._tables = nodes.view(np.uint8), self.tables
+        self._root, self._tree_output = self.root, tree_output
+        self._leaf_value = self.leaf_value
+        self._depth = int(self.leaf_depth.max(initial=0))
+
+    cdef TreesView view(self) noexcept:
+        cdef TreesView trees
+        trees.node = <const Node*> &self._nodes[0] if self._nodes.shape[0] else NULL
+        trees.root = &self._root[0]
+        trees.n_trees = self.n_trees
+        trees.depth = self._depth
+        trees.tables = &self._tables[0] if self._tables.shape[0] else NULL
+        trees.leaf_value = &self._leaf_value[0, 0] if self._leaf_value.shape[0] else NULL
+        trees.n_values = self._leaf_value.shape[1]
+        trees.tree_output = &self._tree_output[0] if self._tree_output.shape[0] else NULL
+        trees.n_outputs = self.n_outputs
+        return trees
+
+
+def _depths(const int32_t[::1] left, const int32_t[::1] right):
+    depth_array = np.zeros(left.shape[0], np.int32)
+    cdef int32_t[::1] depth = depth_array
+    cdef int64_t node
+    for node in range(left.shape[0]):
+        if left[node] >= 0:  # children come after their parents
+            depth[left[node]] = depth[right[node]] = depth[node] + 1
+    return depth_array
+
+
+cdef class Points:
+    """Points at which a player is held: combinations of codes of its columns.
+
+    Parameters
+    ----------
+    player : int
+    slots : ndarray of int
+        The binned columns of the player.
+    codes : ndarray of shape (n_slots, n_points), uint32
+        A code of each column a point, missing as the largest number of the column's width.
+    n_codes : ndarray of int64
+        By slot of the forest: how many codes there are, missing apart.
+    is_line : bool
+        Whether the player has one column all of whose tests cut a line. The points then have
+        to ascend.
+
+    Attributes
+    ----------
+    size : int
+        Number of points.
+    """
+
+    def __init__(self, int64_t player, slots, codes, n_codes, bint is_line):
+        self.player, self.is_line, self.size = player, is_line, codes.shape[1]
+        self.codes = np.ascontiguousarray(codes, np.uint32)
+        self.place = np.zeros(max(len(n_codes), 1), np.int32)
+        self.place[slots] = np.arange(len(slots))
+        self.below, self.n_numbers = np.zeros(1, np.int32), self.size
+        if is_line:
+            n = int(n_codes[slots[0]])
+            self.below = np.searchsorted(self.codes[0], np.arange(n + 1)).astype(np.int32)
+            self.n_numbers = int(self.below[n])
+        self._codes, self._below, self._place = self.codes, self.below, self.place
+
+    cdef PointsView view(self) noexcept:
+        cdef PointsView points
+        points.player = <int32_t> self.player
+        points.is_line = self.is_line
+        points.size, points.n_numbers = self.size, self.n_numbers
+        points.below = &self._below[0]
+        points.codes = &self._codes[0, 0] if self._codes.shape[0] and self.size else NULL
+        points.place = &self._place[0]
+        return points
