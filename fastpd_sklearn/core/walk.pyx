@@ -29,24 +29,19 @@ from libc.string cimport memset
 
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes
 from fastpd_sklearn.core.walking cimport (
-    Node, Points, PointsView, Side, Trees, TreesView, is_empty, next_run, part_rows,
-    row_goes_left, split_side, whole_side,
+    Node, Points, PointsView, Segment, Side, Trees, TreesView, is_empty, next_run, part_segments,
+    split_side, whole_side,
 )
 
 import numpy as np
 
+cdef extern from "walking.h" nogil:
+    void PREFETCH(const void*)
+
 cdef enum:
     MOST_GROUPS = 16         # of trees with tables of their own; it must not depend on threads
-    MOST_ENTRIES = 1 << 23   # of the tables of all groups
+    MOST_ENTRIES = 1 << 22   # of the tables of all groups
     NOBODY = -1
-
-
-cdef struct Segment:
-    # Rows row[first:first + size], which have violated the players a < b, or fewer (NOBODY).
-    int32_t a
-    int32_t b
-    int32_t first
-    int32_t size
 
 
 cdef struct Frame:
@@ -71,7 +66,8 @@ cdef struct Job:
     int64_t n_players
     const PointsView* points  # by player
     int64_t order
-    const uint8_t* wanted     # order 2: wanted[i * n_players + j], and on the diagonal any pair
+    const uint8_t* wanted     # order 2: wanted[i * n_players + j]
+    const uint8_t* joins      # joins[i * (n_players + 1) + j + 1]: may i follow j, or nobody (-1)?
     const int64_t* place      # where the table of player i, or of the pair (i, j), begins
     int64_t entries           # of all tables
     int64_t arena_room
@@ -146,89 +142,6 @@ cdef int _make_room(Scratch* scratch, int64_t more) noexcept nogil:
     return 0
 
 
-cdef inline bint _may_join(const Job* job, Segment segment, int32_t player) noexcept nogil:
-    """Whether a segment's rows may violate one more player."""
-    if segment.a == NOBODY:
-        return job.order == 1 or job.wanted[player * job.n_players + player]
-    return (
-        job.order == 2 and segment.b == NOBODY
-        and job.wanted[segment.a * job.n_players + player]
-    )
-
-
-cdef inline int64_t _push(
-    Segment* at, Segment segment, int32_t first, int32_t size
-) noexcept nogil:
-    if size == 0:
-        return 0
-    segment.first, segment.size = first, size
-    at[0] = segment
-    return 1
-
-
-cdef inline Segment _joined(Segment segment, int32_t player) noexcept nogil:
-    if segment.a == NOBODY:
-        segment.a = player
-    elif segment.a < player:
-        segment.b = player
-    else:
-        segment.b = segment.a
-        segment.a = player
-    return segment
-
-
-cdef int _descend(
-    const Job* job, Scratch* scratch, const Node* node, int64_t first, int64_t last,
-    bint left_open, bint right_open, int64_t* n_right,
-) noexcept nogil:
-    """Append the segments of the right child and then those of the left one.
-
-    Whether a side is open says if any point of the node's player is left there.
-    """
-    cdef int64_t s, r, l, size, middle, begin = scratch.n_segments
-    cdef int32_t player = node.player
-    cdef Segment segment, joined
-    cdef Segment* right
-    cdef Segment* left
-    if _make_room(scratch, 4 * (last - first)) < 0:
-        return -1
-    # The left ones wait behind the room that the right ones may need.
-    right = scratch.segment + begin
-    left = right + 2 * (last - first)
-    r = l = 0
-    for s in range(first, last):
-        segment = scratch.segment[s]
-        if segment.a == player or segment.b == player:
-            if right_open:
-                right[r] = segment
-                r += 1
-            if left_open:
-                left[l] = segment
-                l += 1
-            continue
-        size = segment.size
-        if size == 1:
-            middle = row_goes_left(&job.trees, &job.codes, node, scratch.row[segment.first])
-        else:
-            middle = part_rows(
-                &job.trees, &job.codes, node, scratch.row + segment.first, size, scratch.spare
-            )
-        r += _push(right + r, segment, <int32_t> (segment.first + middle), <int32_t> (size - middle))
-        l += _push(left + l, segment, segment.first, <int32_t> middle)
-        if _may_join(job, segment, player):
-            joined = _joined(segment, player)
-            if right_open:
-                r += _push(right + r, joined, segment.first, <int32_t> middle)
-            if left_open:
-                l += _push(left + l, joined, <int32_t> (segment.first + middle),
-                           <int32_t> (size - middle))
-    for s in range(l):
-        right[r + s] = left[s]
-    n_right[0] = r
-    scratch.n_segments = begin + r + l
-    return 0
-
-
 cdef double _weigh(const Job* job, const Scratch* scratch, Segment segment) noexcept nogil:
     cdef double total = 0.0
     cdef int64_t i
@@ -261,6 +174,13 @@ cdef void _emit(
     for v in range(job.trees.n_values):
         base[output + v] += value[v] * none
     if job.order == 1:
+        for i in range(scratch.n_path):
+            a = scratch.path[i]
+            if job.points[a].is_line and (none != 0 or scratch.one[a] != 0):
+                # The tables are large, and all of their ends are far apart.
+                j = job.place[a] + output * job.points[a].size
+                PREFETCH(table + j + scratch.side[a].first)
+                PREFETCH(table + j + scratch.side[a].last)
         for i in range(scratch.n_path):
             a = scratch.path[i]
             if none != 0 or scratch.one[a] != 0:
@@ -365,7 +285,7 @@ cdef int _walk(
     cdef const Node* node
     cdef Frame at
     cdef Side left, right
-    cdef int64_t size = 0, first = 0, last = 1, here = job.trees.root[tree], n_right
+    cdef int64_t size = 0, first = 0, last = 1, here = job.trees.root[tree], n, n_left, n_right
     scratch.n_segments = 1
     scratch.segment[0].a = scratch.segment[0].b = NOBODY
     scratch.segment[0].first, scratch.segment[0].size = 0, <int32_t> job.codes.n_rows
@@ -377,18 +297,24 @@ cdef int _walk(
                 &job.trees, &job.points[node.player], &job.codes, node,
                 scratch.side[node.player], &left, &right, scratch.arena, &scratch.top,
             )
-            at.first, at.side, at.node = scratch.n_segments, right, node.right
-            at.top = scratch.top
-            if _descend(
-                job, scratch, node, first, last, not is_empty(left), not is_empty(right), &n_right
-            ) < 0:
+            n = last - first
+            if _make_room(scratch, 4 * n) < 0:
                 return -1
-            at.last = at.first + n_right
+            # The left child's segments wait behind all room that the right one's may need.
+            at.first = scratch.n_segments
+            part_segments(
+                &job.trees, &job.codes, node, scratch.row, scratch.spare, scratch.segment + first,
+                n, job.joins + node.player * (job.n_players + 1), not is_empty(left),
+                not is_empty(right), scratch.segment + at.first + 2 * n, &n_left,
+                scratch.segment + at.first, &n_right,
+            )
+            at.last, at.side, at.node, at.top = at.first + n_right, right, node.right, scratch.top
             if n_right:
                 scratch.stack[size] = at
                 size += 1
             _enter(scratch, node.player, left)
-            first, last, here = at.last, scratch.n_segments, node.left
+            first, here = at.first + 2 * n, node.left
+            last = scratch.n_segments = first + n_left
             node = job.trees.node + here
         if first < last:
             _emit(job, scratch, tree, node.slot, first, last, base, table)
@@ -456,7 +382,7 @@ cdef class Violations:
         tables : list of ndarray of shape (n_outputs, n_points), float64
         """
         shapes = [(points.size,) for points in self.points]
-        return self._run(rows, sample_weight, 1, np.zeros((1, 1), np.uint8), shapes, n_threads)
+        return self._run(rows, sample_weight, 1, None, shapes, n_threads)
 
     def pairs(self, BinnedRows rows, sample_weight, pairs, int n_threads):
         """Components of some pairs, times the weight of the rows.
@@ -477,13 +403,20 @@ cdef class Violations:
         wanted = np.zeros((n, n), np.uint8)
         shapes = [(0, 0)] * (n * n)
         for a, b in pairs:
-            wanted[a, b] = wanted[b, a] = wanted[a, a] = wanted[b, b] = 1
+            wanted[a, b] = wanted[b, a] = 1
             shapes[a * n + b] = (self.points[a].size, self.points[b].size)
         _, tables = self._run(rows, sample_weight, 2, wanted, shapes, n_threads)
         return [tables[a * n + b] for a, b in pairs]
 
     def _run(self, BinnedRows rows, sample_weight, int64_t order, wanted_array, shapes, n_threads):
         cdef int64_t n = len(self.points), g, k
+        # A pair may follow from either player, a single player only from nobody.
+        if wanted_array is None:
+            wanted_array = np.zeros((n, n), np.uint8)
+            nobody = np.ones((n, 1), np.uint8)
+        else:
+            nobody = wanted_array.max(axis=1, keepdims=True)
+        cdef const uint8_t[:, ::1] joins = np.hstack([nobody, wanted_array])
         cdef Job job
         cdef PointsView* views = <PointsView*> calloc(n + 1, sizeof(PointsView))
         cdef const double[::1] weights = np.empty(0) if sample_weight is None else sample_weight
@@ -502,6 +435,7 @@ cdef class Violations:
         job.trees, job.codes, job.points, job.n_players = self.trees.view(), rows.view(), views, n
         job.weight = NULL if sample_weight is None else &weights[0]
         job.order, job.wanted, job.place = order, &wanted[0, 0], &place[0]
+        job.joins = &joins[0, 0]
         job.entries = place_array[len(shapes)]
         cdef int64_t n_trees = job.trees.n_trees
         cdef int64_t n_groups = max(

@@ -6,27 +6,106 @@
 #include "kernels.h"
 
 /* Part row numbers in place: those that go left come first, in order, as do the others. Returns
- * how many go left. `spare` is room for all. There is no branch, since none could be foretold. */
-#define DEFINE_PART(NAME, CODE)                                                            \
-    static inline int64_t NAME(const CODE *code, CODE low, CODE span, int32_t *row,        \
-                               int64_t m, int32_t *spare)                                  \
+ * how many go left. `spare` is room for all. There is no branch, since none could be foretold.
+ *
+ * Descending parts *segments* of row numbers, see walk.pyx: to the segments that go right and left
+ * are added those that go the other way, with the player in their set, where `joins` (by the first
+ * player of the set, from nobody on) says so. Both lists need room for two segments each. */
+typedef struct {
+    int32_t a, b, first, size;
+} Segment;
+
+static inline Segment joined(Segment segment, int32_t player)
+{
+    if (segment.a < 0) {
+        segment.a = player;
+    } else if (segment.a < player) {
+        segment.b = player;
+    } else {
+        segment.b = segment.a;
+        segment.a = player;
+    }
+    return segment;
+}
+
+#define DEFINE_PART(NAME, CODE, RULE, PARAMETERS, ARGUMENTS)                               \
+    static inline int64_t part_##NAME(const CODE *code, PARAMETERS, int32_t *row, int64_t m, \
+                                      int32_t *spare)                                      \
     {                                                                                      \
         int64_t n_left = 0, n_right = 0;                                                   \
         for (int64_t i = 0; i < m; i++) {                                                  \
             const int32_t r = row[i];                                                      \
-            const int left = (CODE)(code[r] - low) <= span;                                \
+            const CODE c = code[r];                                                        \
+            const int left = (RULE);                                                       \
             row[n_left] = r;                                                               \
             spare[n_right] = r;                                                            \
             n_left += left;                                                                \
             n_right += !left;                                                              \
         }                                                                                  \
-        memcpy(row + n_left, spare, (size_t)n_right * sizeof *row);                        \
+        for (int64_t i = 0; i < n_right; i++)                                              \
+            row[n_left + i] = spare[i];                                                    \
         return n_left;                                                                     \
+    }                                                                                      \
+    static inline void descend_##NAME(                                                     \
+        const CODE *code, PARAMETERS, int32_t *row, int32_t *spare, const Segment *at,     \
+        int64_t n, int32_t player, const uint8_t *joins, int left_open, int right_open,    \
+        Segment *left, int64_t *n_left, Segment *right, int64_t *n_right)                  \
+    {                                                                                      \
+        int64_t l = 0, r = 0;                                                              \
+        for (int64_t s = 0; s < n; s++) {                                                  \
+            Segment here = at[s], gone, more;                                              \
+            if (here.a == player || here.b == player) {                                    \
+                left[l] = right[r] = here;                                                 \
+                l += left_open;                                                            \
+                r += right_open;                                                           \
+                continue;                                                                  \
+            }                                                                              \
+            int32_t middle;                                                                \
+            if (here.size == 1) {                                                          \
+                const CODE c = code[row[here.first]];                                      \
+                middle = (RULE);                                                           \
+            } else {                                                                       \
+                middle = (int32_t)part_##NAME(code, ARGUMENTS, row + here.first, here.size, \
+                                              spare);                                      \
+            }                                                                              \
+            gone = here;                                                                   \
+            gone.first += middle;                                                          \
+            gone.size -= middle;                                                           \
+            here.size = middle;                                                            \
+            left[l] = here;                                                                \
+            l += here.size != 0;                                                           \
+            right[r] = gone;                                                               \
+            r += gone.size != 0;                                                           \
+            if (here.b < 0 && joins[here.a + 1]) {                                         \
+                more = joined(gone, player);                                               \
+                left[l] = more;                                                            \
+                l += left_open & (more.size != 0);                                         \
+                more = joined(here, player);                                               \
+                right[r] = more;                                                           \
+                r += right_open & (more.size != 0);                                        \
+            }                                                                              \
+        }                                                                                  \
+        *n_left = l;                                                                       \
+        *n_right = r;                                                                      \
     }
 
-DEFINE_PART(part_8, uint8_t)
-DEFINE_PART(part_16, uint16_t)
-DEFINE_PART(part_32, uint32_t)
+#ifdef __GNUC__
+#define PREFETCH(address) __builtin_prefetch(address, 1)
+#else
+#define PREFETCH(address) ((void)(address))
+#endif
+
+#define COMMA ,
+DEFINE_PART(8, uint8_t, (uint8_t)(c - low) <= span, uint8_t low COMMA uint8_t span, low COMMA span)
+DEFINE_PART(16, uint16_t, (uint16_t)(c - low) <= span, uint16_t low COMMA uint16_t span,
+            low COMMA span)
+DEFINE_PART(32, uint32_t, c - low <= span, uint32_t low COMMA uint32_t span, low COMMA span)
+DEFINE_PART(table_8, uint8_t, table[c < span ? c : span] != 0,
+            const uint8_t *table COMMA uint32_t span, table COMMA span)
+DEFINE_PART(table_16, uint16_t, table[c < span ? c : span] != 0,
+            const uint8_t *table COMMA uint32_t span, table COMMA span)
+DEFINE_PART(table_32, uint32_t, table[c < span ? c : span] != 0,
+            const uint8_t *table COMMA uint32_t span, table COMMA span)
 
 /* x[r] += y[r] */
 CLONES static void add_to(double *x, const double *y, int64_t m)

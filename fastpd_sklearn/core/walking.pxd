@@ -5,9 +5,43 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from fastpd_sklearn.core.routing cimport Codes, passes
 
 cdef extern from "walking.h" nogil:
+    ctypedef struct Segment:
+        # Rows row[first:first + size], which have violated the players a < b, or fewer (-1).
+        int32_t a
+        int32_t b
+        int32_t first
+        int32_t size
+
     int64_t part_8(const uint8_t*, uint8_t, uint8_t, int32_t*, int64_t, int32_t*)
     int64_t part_16(const uint16_t*, uint16_t, uint16_t, int32_t*, int64_t, int32_t*)
     int64_t part_32(const uint32_t*, uint32_t, uint32_t, int32_t*, int64_t, int32_t*)
+    int64_t part_table_8(const uint8_t*, const uint8_t*, uint32_t, int32_t*, int64_t, int32_t*)
+    int64_t part_table_16(const uint16_t*, const uint8_t*, uint32_t, int32_t*, int64_t, int32_t*)
+    int64_t part_table_32(const uint32_t*, const uint8_t*, uint32_t, int32_t*, int64_t, int32_t*)
+    void descend_8(
+        const uint8_t*, uint8_t, uint8_t, int32_t*, int32_t*, const Segment*, int64_t, int32_t,
+        const uint8_t*, bint, bint, Segment*, int64_t*, Segment*, int64_t*,
+    )
+    void descend_16(
+        const uint16_t*, uint16_t, uint16_t, int32_t*, int32_t*, const Segment*, int64_t, int32_t,
+        const uint8_t*, bint, bint, Segment*, int64_t*, Segment*, int64_t*,
+    )
+    void descend_32(
+        const uint32_t*, uint32_t, uint32_t, int32_t*, int32_t*, const Segment*, int64_t, int32_t,
+        const uint8_t*, bint, bint, Segment*, int64_t*, Segment*, int64_t*,
+    )
+    void descend_table_8(
+        const uint8_t*, const uint8_t*, uint32_t, int32_t*, int32_t*, const Segment*, int64_t, int32_t,
+        const uint8_t*, bint, bint, Segment*, int64_t*, Segment*, int64_t*,
+    )
+    void descend_table_16(
+        const uint16_t*, const uint8_t*, uint32_t, int32_t*, int32_t*, const Segment*, int64_t, int32_t,
+        const uint8_t*, bint, bint, Segment*, int64_t*, Segment*, int64_t*,
+    )
+    void descend_table_32(
+        const uint32_t*, const uint8_t*, uint32_t, int32_t*, int32_t*, const Segment*, int64_t, int32_t,
+        const uint8_t*, bint, bint, Segment*, int64_t*, Segment*, int64_t*,
+    )
 
 
 cdef struct Node:
@@ -52,7 +86,7 @@ cdef struct PointsView:
     bint is_line
     int64_t size
     int64_t n_numbers       # on a line: points that are not missing
-    const int32_t* below    # on a line, by code: the points with a smaller code
+    const int32_t* below    # on a line, by code: the points with a smaller code; NULL if all codes
     const uint32_t* codes   # otherwise: codes[place[slot] * size + point]
     const int32_t* place
 
@@ -104,27 +138,54 @@ cdef inline int64_t part_rows(
 ) noexcept nogil:
     """Part row numbers in place at a node, those that go left first; how many do."""
     cdef const uint8_t* column = codes.data + codes.offset[node.slot]
+    cdef const uint8_t* table
     cdef uint8_t width = codes.width[node.slot]
-    cdef int64_t i, n_left = 0, n_right = 0
-    cdef int32_t r
-    if node.table < 0:
+    if node.table >= 0:
+        table = trees.tables + node.table
         if width == 1:
-            return part_8(column, <uint8_t> node.low, <uint8_t> node.span, row, m, spare)
+            return part_table_8(column, table, node.span, row, m, spare)
         if width == 2:
-            return part_16(<const uint16_t*> column, <uint16_t> node.low, <uint16_t> node.span,
-                           row, m, spare)
-        return part_32(<const uint32_t*> column, node.low, node.span, row, m, spare)
-    for i in range(m):
-        r = row[i]
-        if row_goes_left(trees, codes, node, r):
-            row[n_left] = r
-            n_left += 1
+            return part_table_16(<const uint16_t*> column, table, node.span, row, m, spare)
+        return part_table_32(<const uint32_t*> column, table, node.span, row, m, spare)
+    if width == 1:
+        return part_8(column, <uint8_t> node.low, <uint8_t> node.span, row, m, spare)
+    if width == 2:
+        return part_16(
+            <const uint16_t*> column, <uint16_t> node.low, <uint16_t> node.span, row, m, spare
+        )
+    return part_32(<const uint32_t*> column, node.low, node.span, row, m, spare)
+
+
+cdef inline void part_segments(
+    const TreesView* trees, const Codes* codes, const Node* node, int32_t* row, int32_t* spare,
+    const Segment* at, int64_t n, const uint8_t* joins, bint left_open, bint right_open,
+    Segment* left, int64_t* n_left, Segment* right, int64_t* n_right,
+) noexcept nogil:
+    """Part segments of row numbers at a node; a side is open where points of its player are."""
+    cdef const uint8_t* column = codes.data + codes.offset[node.slot]
+    cdef const uint8_t* table = trees.tables + node.table
+    cdef uint8_t width = codes.width[node.slot]
+    if node.table >= 0:
+        if width == 1:
+            descend_table_8(column, table, node.span, row, spare, at, n, node.player, joins,
+                            left_open, right_open, left, n_left, right, n_right)
+        elif width == 2:
+            descend_table_16(<const uint16_t*> column, table, node.span, row, spare, at, n,
+                             node.player, joins, left_open, right_open, left, n_left, right,
+                             n_right)
         else:
-            spare[n_right] = r
-            n_right += 1
-    for i in range(n_right):
-        row[n_left + i] = spare[i]
-    return n_left
+            descend_table_32(<const uint32_t*> column, table, node.span, row, spare, at, n,
+                             node.player, joins, left_open, right_open, left, n_left, right,
+                             n_right)
+    elif width == 1:
+        descend_8(column, <uint8_t> node.low, <uint8_t> node.span, row, spare, at, n, node.player,
+                  joins, left_open, right_open, left, n_left, right, n_right)
+    elif width == 2:
+        descend_16(<const uint16_t*> column, <uint16_t> node.low, <uint16_t> node.span, row, spare,
+                   at, n, node.player, joins, left_open, right_open, left, n_left, right, n_right)
+    else:
+        descend_32(<const uint32_t*> column, node.low, node.span, row, spare, at, n, node.player,
+                   joins, left_open, right_open, left, n_left, right, n_right)
 
 
 cdef inline Side whole_side(const PointsView* points, int32_t* arena, int64_t* top) noexcept nogil:
@@ -155,7 +216,9 @@ cdef inline void split_side(
     if points.is_line:
         # The codes up to the interval's last go left; so does missing if it starts before 0.
         missing_left = node.low != 0
-        cut = points.below[node.span - missing_left + 1]
+        cut = <int32_t> (node.span - missing_left + 1)
+        if points.below != NULL:
+            cut = points.below[cut]
         left.last = min(side.last, cut)
         right.first = max(side.first, cut)
         left.missing = side.missing and missing_left

@@ -110,6 +110,8 @@ cdef class Points:
             n = int(n_codes[slots[0]])
             self.below = np.searchsorted(self.codes[0], np.arange(n + 1)).astype(np.int32)
             self.n_numbers = int(self.below[n])
+            if self.n_numbers == n:  # points are codes; a look-up would cost more than all else
+                self.below = np.empty(0, np.int32)
         self._codes, self._below, self._place = self.codes, self.below, self.place
 
     cdef PointsView view(self) noexcept:
@@ -117,7 +119,7 @@ cdef class Points:
         points.player = <int32_t> self.player
         points.is_line = self.is_line
         points.size, points.n_numbers = self.size, self.n_numbers
-        points.below = &self._below[0]
+        points.below = &self._below[0] if self._below.shape[0] else NULL
         points.codes = &self._codes[0, 0] if self._codes.shape[0] and self.size else NULL
         points.place = &self._place[0]
         return points
