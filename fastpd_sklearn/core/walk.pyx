@@ -208,6 +208,8 @@ cdef void _emit_single(
 ) noexcept nogil:
     cdef int64_t size = job.points[player].size, state = 0, start, end, v
     cdef double* curve = table + job.place[player] + output * size
+    if size == 0:
+        return
     for v in range(job.trees.n_values):
         curve[v * size] -= value[v] * none
     while next_run(&job.points[player], scratch.side[player], scratch.arena, &state, &start, &end):
@@ -392,7 +394,7 @@ cdef class Violations:
         rows : BinnedRows
         sample_weight : ndarray of shape (n_rows,), float64, or None
         pairs : list of tuple of two int
-            Players, ascending within a pair; each pair once.
+            Players, ascending within a pair; each pair once, and at one point at least.
         n_threads : int
 
         Returns

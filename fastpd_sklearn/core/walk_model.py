@@ -9,6 +9,7 @@ import numpy as np
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.ice import Individual
 from fastpd_sklearn.core.routing import BinnedRows
+from fastpd_sklearn.core.walk import Violations
 from fastpd_sklearn.core.walking import Points, Trees
 
 
@@ -133,6 +134,33 @@ class WalkModel:
         return Points(
             player, self.slots[player], codes[None, :], self.bins.n_codes, self.is_line[player]
         )
+
+    def nowhere(self, player: int) -> Points:
+        """No point at all."""
+        slots = self.slots[player]
+        codes = np.empty((len(slots), 0), np.uint32)
+        return Points(player, slots, codes, self.bins.n_codes, self.is_line[player])
+
+    def single_components(
+        self,
+        rows: BinnedRows,
+        points: Sequence[Points],
+        sample_weight: np.ndarray | None,
+        n_threads: int,
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Components of all players at points; see `walk.Violations.singles`."""
+        return Violations(self.trees, points).singles(rows, sample_weight, n_threads)
+
+    def pair_components(
+        self,
+        rows: BinnedRows,
+        points: Sequence[Points],
+        pairs: Sequence[tuple[int, int]],
+        sample_weight: np.ndarray | None,
+        n_threads: int,
+    ) -> list[np.ndarray]:
+        """Components of pairs of players at points; see `walk.Violations.pairs`."""
+        return Violations(self.trees, points).pairs(rows, sample_weight, pairs, n_threads)
 
     def curves(
         self,

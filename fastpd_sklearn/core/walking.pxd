@@ -69,7 +69,7 @@ cdef struct TreesView:
 
 
 cdef class Trees:
-    cdef readonly object nodes, root, leaf_value, tree_output, tables, leaf_players, leaf_depth
+    cdef readonly object nodes, root, leaf_value, tree_output, tables
     cdef readonly int64_t n_outputs, n_trees
     cdef const uint8_t[::1] _nodes, _tables
     cdef const int64_t[::1] _root

@@ -29,11 +29,6 @@ cdef class Trees:
         Of the leaves.
     tree_output : ndarray of shape (n_trees,), int32
     n_outputs : int
-
-    Attributes
-    ----------
-    leaf_depth : ndarray of shape (n_leaves,), int32
-        Number of tests on the way to each leaf; leaves are numbered by their nodes.
     """
 
     def __init__(
@@ -48,11 +43,10 @@ cdef class Trees:
         self.leaf_value = np.ascontiguousarray(value[is_leaf])
         self.tree_output, self.n_outputs = tree_output, n_outputs
         self.n_trees = len(tree_start) - 1
-        self.leaf_depth = _depths(left, right)[is_leaf]
         self._nodes, self._tables = nodes.view(np.uint8), self.tables
         self._root, self._tree_output = self.root, tree_output
         self._leaf_value = self.leaf_value
-        self._depth = int(self.leaf_depth.max(initial=0))
+        self._depth = _depth(left, right)
 
     cdef TreesView view(self) noexcept:
         cdef TreesView trees
@@ -68,14 +62,15 @@ cdef class Trees:
         return trees
 
 
-def _depths(const int32_t[::1] left, const int32_t[::1] right):
-    depth_array = np.zeros(left.shape[0], np.int32)
-    cdef int32_t[::1] depth = depth_array
-    cdef int64_t node
+cdef int64_t _depth(const int32_t[::1] left, const int32_t[::1] right):
+    """Most tests on the way to a leaf."""
+    cdef int32_t[::1] depth = np.zeros(left.shape[0], np.int32)
+    cdef int64_t node, most = 0
     for node in range(left.shape[0]):
+        most = max(most, <int64_t> depth[node])
         if left[node] >= 0:  # children come after their parents
             depth[left[node]] = depth[right[node]] = depth[node] + 1
-    return depth_array
+    return most
 
 
 cdef class Points:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from fastpd_sklearn.core.background import make_background
+from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
 from fastpd_sklearn.explainers._engine import TreeEngine
+from fastpd_sklearn.explainers._outputs import resolve_order
+from fastpd_sklearn.explainers._response import response_head
 from fastpd_sklearn.explainers._trees import TreeExplainer
-from fastpd_sklearn.forest import Reading
+from fastpd_sklearn.forest import Head, Reading
+from fastpd_sklearn.forest._forest import Forest
 
 
 class EmpiricalEngine(TreeEngine):
@@ -32,6 +36,29 @@ class EmpiricalEngine(TreeEngine):
         background.add(self.core, self.bin(X), sample_weight, self.threads_for(X.shape[0]))
         self.background = background
         self.derive()
+
+
+DEEP_LEAVES = 50_000
+"""Leaves at which the violated sides of rows, set by set, are too many to be counted."""
+
+DEEP_TESTS = 16
+"""Tests on the way to a leaf, so that its sets of violated sides are hardly ever the same."""
+
+
+def is_deep(forest: Forest) -> bool:
+    """Whether walking rows through a forest costs less than counting their masks at its leaves.
+
+    Parameters
+    ----------
+    forest : Forest
+
+    Returns
+    -------
+    bool
+    """
+    if forest.n_nodes < 2 * DEEP_LEAVES:
+        return False
+    return np.count_nonzero(forest.leaf_depths() >= DEEP_TESTS) >= DEEP_LEAVES
 
 
 class FastPDExplainer(TreeExplainer):
@@ -130,3 +157,32 @@ default="auto"
     """
 
     _engine_class = EmpiricalEngine
+
+    def _choose_engine(self, reading: Reading) -> tuple[type[TreeEngine], Head]:
+        head, method = reading.head, self.response_method
+        if method == head.link_method and method not in head.additive:
+            self._check_response_scale()
+            return ResponseEngine, response_head(head)
+        engine_class, head = super()._choose_engine(reading)
+        if self._is_of_low_order() and is_deep(reading.forest):
+            engine_class = DeepEngine
+        return engine_class, head
+
+    def _is_of_low_order(self) -> bool:
+        """Whether no set of more than two features is asked for."""
+        if self.output not in ("pd", "component"):
+            return False
+        if self.features is None:
+            return resolve_order(self.output, self.max_order) in (1, 2)
+        sets = self.features if isinstance(self.features, list | tuple) else [self.features]
+        return all(len(s) <= 2 for s in sets if isinstance(s, list | tuple))
+
+    def _check_response_scale(self) -> None:
+        if not self._is_of_low_order():
+            raise ValueError(
+                f"response_method={self.response_method!r} with output={self.output!r} and "
+                f"max_order={self.max_order!r}: the trees do not add up to this response, so that "
+                "on its scale there are exact values for output='pd' and 'component' of at most "
+                "two features; take one of these, response_method='raw' for the scale on which "
+                "they do add up, or VanillaPDExplainer"
+            )

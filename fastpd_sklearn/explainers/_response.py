@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
@@ -36,6 +36,13 @@ def check_additive(response_method: str, head: Head) -> None:
             f"they add up to {possible}{note}; take one of these (or 'auto'), or explain the "
             "response by prediction with VanillaPDExplainer"
         )
+
+
+def response_head(head: Head) -> Head:
+    """The head of the response that is the inverse link of a head's margins."""
+    return replace(
+        head, additive=(head.link_method, "raw"), link="identity", link_method=None, note=""
+    )
 
 
 @dataclass(frozen=True, eq=False)

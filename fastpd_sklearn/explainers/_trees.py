@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._response import check_additive
-from fastpd_sklearn.forest import Reader, Reading, find_reader
+from fastpd_sklearn.forest import Head, Reader, Reading, find_reader
 from fastpd_sklearn.forest._frames import is_frame
 from fastpd_sklearn.forest._parity import check_reading
 from fastpd_sklearn.forest._pipeline import PipelineMap
@@ -68,11 +68,11 @@ class TreeExplainer(BaseExplainer):
 
     def _make_engine(self, opened: OpenModel, X, players):
         model, reader, reading = opened
-        check_additive(self.response_method, reading.head)
+        engine_class, head = self._choose_engine(reading)
         reading = reading._replace(input_map=reading.input_map.settled(X))
         if X is not None and not isinstance(reading.input_map, PipelineMap):
             reading.input_map.open(X)  # which names a column of words, as no library does
-        engine = self._engine_class(reading, players, self.n_jobs)
+        engine = engine_class(reading, players, self.n_jobs)
         if X is not None:
             if isinstance(reading.input_map, PipelineMap):
                 check_lineage(reading.input_map, X, engine.core.bins.columns)
@@ -89,7 +89,12 @@ class TreeExplainer(BaseExplainer):
                 f"{type(model).__name__} does not say how its nodes were covered in training; "
                 "call fit(model, background) to count that on a background"
             )
-        return engine, reading.head
+        return engine, head
+
+    def _choose_engine(self, reading: Reading) -> tuple[type[TreeEngine], Head]:
+        """The engine for a model, and the head of the response that it explains."""
+        check_additive(self.response_method, reading.head)
+        return self._engine_class, reading.head
 
     def _explains(self, model, engine: TreeEngine) -> bool:
         if find_reader(model) is None:

@@ -109,6 +109,22 @@ class Forest:
                 np.add.at(total, self.tree_output + shift, largest[:, shift])
         return total
 
+    def leaf_depths(self) -> np.ndarray:
+        """Number of tests on the way to each leaf.
+
+        Returns
+        -------
+        ndarray of shape (n_leaves,), int64
+        """
+        depth = np.full(self.n_nodes, -1)
+        level, nodes = 0, self.tree_start[:-1]
+        while len(nodes):
+            depth[nodes] = level
+            nodes = nodes[self.left[nodes] >= 0]
+            nodes = np.concatenate([self.left[nodes], self.right[nodes]])
+            level += 1
+        return depth[self.left < 0]
+
     def digest(self) -> str:
         """Hash of all that the forest computes by, to tell whether two are the same.
 

@@ -1,0 +1,297 @@
+"""Engines that keep the rows of the background, as codes, and walk them through the trees.
+
+What does not add up over the trees (the response), or would take too many sets of violated sides
+(deep trees), is found from the rows themselves. A row is kept as one small integer a column.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from itertools import combinations
+
+import numpy as np
+
+from fastpd_sklearn.core.ice import LINKS
+from fastpd_sklearn.core.routing import BinnedRows
+from fastpd_sklearn.core.walk_model import WalkModel
+from fastpd_sklearn.explainers import _outputs
+from fastpd_sklearn.explainers._engine import ROW_TREES_A_THREAD, TreeEngine, at_places
+from fastpd_sklearn.explainers._protocol import Term
+from fastpd_sklearn.forest import Head, Reading
+from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
+
+MOST_CELLS = 2**18
+"""Cells of a product of points that are looked at at a time."""
+
+BLOCK_ROWS = 256
+"""Rows whose pairs are looked at at a time where all of them would be too many cells."""
+
+
+class BackgroundEngine(TreeEngine):
+    """Base of engines whose state is the background itself.
+
+    Its memory, and its pickles, grow with the background: by a byte or two a row and tested
+    column.
+    """
+
+    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
+        self.codes: list[np.ndarray] | None = None
+        self.weights: np.ndarray | None = None
+        super().__init__(reading, players, n_jobs)
+
+    def _make_core(self, forest: Forest, owner: np.ndarray, n_players: int) -> WalkModel:
+        return WalkModel(forest, owner, n_players, ZERO_THRESHOLD)
+
+    def _make_coverage(self) -> None:
+        return None
+
+    def derive(self) -> None:
+        """Put the rows together; a pickle holds their codes."""
+        if self.codes is not None:
+            self.rows, columns = self.core.bins.empty_rows(self.n_rows)
+            for column, codes in zip(columns, self.codes, strict=True):
+                column[:] = codes
+
+    def __getstate__(self) -> dict:
+        return {k: v for k, v in super().__getstate__().items() if k != "rows"}
+
+    @property
+    def walks(self) -> WalkModel:
+        """The forest as rows walk through it."""
+        return self.core
+
+    @property
+    def total(self) -> float:
+        """Weight of the background."""
+        return float(self.n_rows if self.weights is None else self.weights.sum())
+
+    def threads_for(self, n_rows: int) -> int:
+        """Threads for some rows: starting them must not cost more than they save."""
+        return min(self.n_threads, max(1, n_rows * self.core.n_trees // ROW_TREES_A_THREAD))
+
+    def update(self, X, sample_weight: np.ndarray | None) -> None:
+        """Add rows to the background."""
+        rows = self.bin(X)
+        if self.codes is None:
+            self.n_rows, self.codes = 0, [rows.column(s)[:0] for s in range(len(rows.width))]
+        if sample_weight is not None or self.weights is not None:
+            known = np.ones(self.n_rows) if self.weights is None else self.weights
+            new = np.ones(rows.n_rows) if sample_weight is None else sample_weight
+            self.weights = np.concatenate([known, new])
+        self.codes = [np.append(column, rows.column(s)) for s, column in enumerate(self.codes)]
+        self.n_rows += rows.n_rows
+        self._add(rows, sample_weight)
+        self.derive()
+
+    @abstractmethod
+    def _add(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
+        """Take notice of new rows."""
+
+    def common_terms(self, max_order: int | None) -> list[Term]:
+        """All sets of at least two of the players that the trees test, up to a size."""
+        tested = [k for k, slots in enumerate(self.walks.slots) if len(slots)]
+        sizes = range(2, min(len(tested), max_order or len(tested)) + 1)
+        return [term for size in sizes for term in combinations(tested, size)]
+
+    def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
+        """Components of terms, shape (n_rows, n_terms, n_outputs); see :class:`Engine`."""
+        if index != "component":
+            raise ValueError(f"no {index} values from rows that are walked through the trees")
+        rows = self.bin(X)
+        found = self._components(rows, terms)
+        return np.stack([found[term] for term in terms], axis=1)
+
+    @abstractmethod
+    def _components(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
+        """Components of terms, and maybe of others, each of shape (n_rows, n_outputs)."""
+
+    def _values(self, rows: BinnedRows, term: Term, link) -> np.ndarray:
+        """``v`` of a term for each of some rows, shape (n_rows, n_outputs)."""
+        if len(term) > 2:
+            return self._values_one_by_one(rows, term, link)
+        made = [self.walks.points(rows, player) for player in term]
+        cells = int(np.prod([points.size for points, _ in made]))
+        if len(term) == 2 and cells > MOST_CELLS and rows.n_rows > BLOCK_ROWS:
+            blocks = np.split(np.arange(rows.n_rows), range(BLOCK_ROWS, rows.n_rows, BLOCK_ROWS))
+            return np.concatenate(
+                [self._values(self.take(rows, block), term, link) for block in blocks]
+            )
+        means = self._means([points for points, _ in made], link)
+        return means[(slice(None), *(place for _, place in made))].T
+
+    def _means(self, points: list, link) -> np.ndarray:
+        """Mean response of the background with players held at points."""
+        threads = self.threads_for(self.n_rows)
+        return (
+            self.walks.response_sums(self.rows, points, link, self.weights, threads) / self.total
+        )
+
+    def _values_one_by_one(self, rows: BinnedRows, term: Term, link) -> np.ndarray:
+        """The same for larger sets: all but two players are held in the background itself."""
+        out = []
+        for r in range(rows.n_rows):
+            held = self.walks.held(self.rows, term[:-2], rows, r)
+            row = self.take(rows, [r])
+            points = [self.walks.points(row, player)[0] for player in term[-2:]]
+            sums = self.walks.response_sums(
+                held, points, link, self.weights, self.threads_for(held.n_rows)
+            )
+            out.append(sums[:, 0, 0] / self.total)
+        return np.array(out)
+
+    def take(self, rows: BinnedRows, index) -> BinnedRows:
+        """Some rows, by number."""
+        out, columns = self.core.bins.empty_rows(len(index))
+        for slot, column in enumerate(columns):
+            column[:] = rows.column(slot)[index]
+        return out
+
+
+class ResponseEngine(BackgroundEngine):
+    """Partial dependence of a response on which the trees do not add up.
+
+    It is the mean over the background of the response to individual curves of margins.
+
+    Parameters
+    ----------
+    reading : Reading
+    players : sequence of ndarray of int
+    n_jobs : int or None
+    """
+
+    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
+        self.head: Head = reading.head
+        super().__init__(reading, players, n_jobs)
+        self.n_outputs = self.head.respond(np.zeros((1, reading.forest.n_outputs))).shape[1]
+
+    @property
+    def link(self):
+        """From margins to the response: by name where the core knows it."""
+        return self.head.link if self.head.link in LINKS else self.head.respond
+
+    def predict(self, X) -> np.ndarray:
+        """The response to every row, shape (n_rows, n_outputs)."""
+        return self.head.respond(super().predict(X))
+
+    def _add(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
+        sums = self.walks.response_sums(
+            rows, [], self.link, sample_weight, self.threads_for(rows.n_rows)
+        )
+        weight = rows.n_rows if sample_weight is None else sample_weight.sum()
+        self.response_sum = getattr(self, "response_sum", 0.0) + sums.reshape(-1)
+        self.intercept = self.response_sum / (self.total if self.total else weight)
+
+    def _components(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
+        known: dict[Term, np.ndarray] = {}
+        for term in _outputs.closure(terms):
+            component = self._values(rows, term, self.link) - self.intercept
+            for part in _outputs.subsets(term):
+                if part != term:
+                    component = component - known[part]
+            known[term] = component
+        return known
+
+    def pair_grid(self, X, pairs: list[Term]) -> np.ndarray:
+        """Components of pairs on the product of the rows with themselves."""
+        rows = self.bin(X)
+        out = np.empty((len(pairs), self.n_outputs, rows.n_rows, rows.n_rows))
+        players = sorted({player for pair in pairs for player in pair})
+        made = {player: self.walks.points(rows, player) for player in players}
+        single = {}
+        for player, (points, place) in made.items():
+            single[player] = self._means([points], self.link)[:, place] - self.intercept[:, None]
+        for k, (a, b) in enumerate(pairs):
+            means = self._means([made[a][0], made[b][0]], self.link)
+            out[k] = at_places(means, [made[a][1], made[b][1]])
+            out[k] -= single[a][:, :, None] + single[b][:, None, :]
+            out[k] -= self.intercept[:, None, None]
+        return out
+
+
+class DeepEngine(BackgroundEngine):
+    """Components of at most two players for trees of any depth.
+
+    The state are the components of all single columns as functions of their codes, added up over
+    the rows, and the rows: pairs are found on demand, at the points that are asked for.
+
+    Parameters
+    ----------
+    reading : Reading
+    players : sequence of ndarray of int
+    n_jobs : int or None
+    """
+
+    def _add(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
+        points = [
+            self.walks.alphabet(player) if self._has_curve(player) else self.walks.nowhere(player)
+            for player in range(len(self.walks.slots))
+        ]
+        total, curves = self.walks.single_components(
+            rows, points, sample_weight, self.threads_for(rows.n_rows)
+        )
+        if hasattr(self, "curves"):
+            total += self.response_sum
+            curves = [one + other for one, other in zip(self.curves, curves, strict=True)]
+        self.response_sum, self.curves = total, curves
+        self.intercept = self.core.intercept + total / self.total
+
+    def _has_curve(self, player: int) -> bool:
+        return len(self.walks.slots[player]) == 1
+
+    def _components(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
+        known = {term: self._single(rows, term[0]) for term in terms if len(term) == 1}
+        pairs = sorted({tuple(term) for term in terms if len(term) == 2})
+        known |= self._pairs(rows, pairs)
+        for term in sorted((t for t in terms if len(t) > 2), key=len):
+            smaller = [part for part in _outputs.subsets(term) if part != term]
+            lacking = [part for part in smaller if part not in known]
+            known |= self._components(rows, lacking)
+            value = self._values(rows, term, "identity") - self.intercept
+            known[term] = value - sum(known[part] for part in smaller)
+        return known
+
+    def _single(self, rows: BinnedRows, player: int) -> np.ndarray:
+        """Component of a player for each of some rows, shape (n_rows, n_outputs)."""
+        if not len(self.walks.slots[player]):
+            return np.zeros((rows.n_rows, self.n_outputs))
+        if not self._has_curve(player):
+            return self._values(rows, (player,), "identity") - self.intercept
+        curve = self.curves[player]
+        code = np.minimum(rows.column(self.walks.slots[player][0]), curve.shape[1] - 1)
+        return curve[:, code].T / self.total
+
+    def _pairs(self, rows: BinnedRows, pairs: list[Term]) -> dict[Term, np.ndarray]:
+        out = {pair: np.empty((rows.n_rows, self.n_outputs)) for pair in pairs}
+        for start in range(0, rows.n_rows if pairs else 0, BLOCK_ROWS):
+            block = np.arange(start, min(rows.n_rows, start + BLOCK_ROWS))
+            made = self._points(self.take(rows, block))
+            for pair, table in self._pair_tables([p for p, _ in made], pairs):
+                out[pair][block] = table[:, made[pair[0]][1], made[pair[1]][1]].T
+        return out
+
+    def _points(self, rows: BinnedRows) -> list:
+        return [self.walks.points(rows, player) for player in range(len(self.walks.slots))]
+
+    def _pair_tables(self, points: list, pairs: list[Term]):
+        """Components of pairs at points: each pair with its table, by memory that is bounded."""
+        batch: list[Term] = []
+        cells = 0
+        for pair in pairs:
+            batch.append(pair)
+            cells += points[pair[0]].size * points[pair[1]].size * self.n_outputs
+            if cells >= 16 * MOST_CELLS or pair == pairs[-1]:
+                tables = self.walks.pair_components(
+                    self.rows, points, batch, self.weights, self.threads_for(self.n_rows)
+                )
+                for done, table in zip(batch, tables, strict=True):
+                    yield done, table / self.total
+                batch, cells = [], 0
+
+    def pair_grid(self, X, pairs: list[Term]) -> np.ndarray:
+        """Components of pairs on the product of the rows with themselves."""
+        made = self._points(self.bin(X))
+        out = np.empty((len(pairs), self.n_outputs, X.shape[0], X.shape[0]))
+        place = {pair: k for k, pair in enumerate(pairs)}
+        for pair, table in self._pair_tables([p for p, _ in made], list(place)):
+            out[place[pair]] = at_places(table, [made[pair[0]][1], made[pair[1]][1]])
+        return out
