@@ -14,7 +14,7 @@ from sklearn.ensemble import (
 from fastpd_sklearn import FastPDExplainer, VanillaPDExplainer
 
 
-def rows(n=60, seed=0, missing=False):
+def rows(n=40, seed=0, missing=False):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).round(1)
     if missing:
@@ -76,9 +76,9 @@ def pair(name, weights=None, **options):
 @pytest.mark.parametrize("name", MODELS)
 def test_values_are_those_of_the_definition(name, output):
     features = [0, 1, 2, 3, (0, 1), (2, 3)]
-    weights = np.random.default_rng(3).random(60)
+    weights = np.random.default_rng(3).random(40)
     fast, truth, tolerance = pair(name, weights, output=output, features=features)
-    X = rows(15, seed=1, missing=MODELS[name][1])
+    X = rows(7, seed=1, missing=MODELS[name][1])
     assert_allclose(fast.intercept_, truth.intercept_, rtol=tolerance)
     assert_allclose(fast.transform(X), truth.transform(X), rtol=0, atol=10 * tolerance)
     assert_array_equal(fast.get_feature_names_out(), truth.get_feature_names_out())
@@ -106,27 +106,27 @@ def test_groups_and_targets():
     assert_allclose(fast.intercept_, truth.intercept_, rtol=1e-12)
 
 
-def test_three_features_by_name():
-    fast, truth, _ = pair("binary", features=[(0, 1, 2)])
-    X = rows(5, seed=2)
-    truth = truth.transform(X)
-    assert_allclose(fast.transform(X), truth, rtol=0, atol=1e-12)
+def test_three_features_on_a_grid():
+    fast, truth, _ = pair("binary")
+    grids = [[-0.5, 1.0], [0.0], [0.2, 0.4]]
+    found = fast.partial_dependence((0, 3, 2), grids).average
+    assert_allclose(found, truth.partial_dependence((0, 3, 2), grids).average, rtol=0, atol=1e-12)
 
 
 def test_backgrounds_add_up_and_pickle():
     X = rows()
     model = binary(X)
     options = {"response_method": "predict_proba", "output": "component", "max_order": 2}
-    whole = FastPDExplainer(**options).fit(model, X, sample_weight=np.arange(60.0))
+    whole = FastPDExplainer(**options).fit(model, X, sample_weight=np.arange(40.0))
     parts = FastPDExplainer(**options).fit(model, X[:25], sample_weight=np.arange(25.0))
-    parts.partial_fit(X[25:], sample_weight=np.arange(25.0, 60.0))
+    parts.partial_fit(X[25:], sample_weight=np.arange(25.0, 40.0))
     assert_allclose(parts.transform(X), whole.transform(X), rtol=0, atol=1e-13)
     assert_allclose(parts.intercept_, whole.intercept_, rtol=1e-13)
     unpickled = pickle.loads(pickle.dumps(whole))
     assert_array_equal(unpickled.transform(X), whole.transform(X))
     mixed = FastPDExplainer(**options).fit(model, X[:25])
-    mixed.partial_fit(X[25:], sample_weight=np.full(35, 2.0))
-    weights = np.repeat([1.0, 2.0], [25, 35])
+    mixed.partial_fit(X[25:], sample_weight=np.full(15, 2.0))
+    weights = np.repeat([1.0, 2.0], [25, 15])
     expected = FastPDExplainer(**options).fit(model, X, sample_weight=weights)
     assert_allclose(mixed.transform(X), expected.transform(X), rtol=0, atol=1e-13)
 
@@ -139,6 +139,7 @@ def test_backgrounds_add_up_and_pickle():
         {"output": "shap_interaction"},
         {"output": "component", "max_order": None},
         {"output": "pd", "max_order": 3},
+        {"features": [0, (0, 1, 2)]},
     ],
 )
 def test_what_does_not_exist_on_this_scale(options):
