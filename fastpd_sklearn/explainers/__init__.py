@@ -1,7 +1,7 @@
 """Explainers: scikit-learn estimators that say how a model uses its features."""
 
 from fastpd_sklearn.explainers._base import BaseExplainer
-from fastpd_sklearn.explainers._curve import CategoryCurve, StepCurve
+from fastpd_sklearn.explainers._curve import CategoryCurve, StepCurve, StepSurface
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fastpd import FastPDExplainer
 from fastpd_sklearn.explainers._pathdependent import PathDependentExplainer
@@ -16,5 +16,6 @@ __all__ = [
     "FastPDExplainer",
     "PathDependentExplainer",
     "StepCurve",
+    "StepSurface",
     "VanillaPDExplainer",
 ]

@@ -122,9 +122,7 @@ class BackgroundEngine(TreeEngine):
     def _means(self, points: list, link) -> np.ndarray:
         """Mean response of the background with players held at points."""
         threads = self.threads_for(self.n_rows)
-        return (
-            self.walks.response_sums(self.rows, points, link, self.weights, threads) / self.total
-        )
+        return self.walks.response_sums(self.rows, points, link, self.weights, threads) / self.total
 
     def _values_one_by_one(self, rows: BinnedRows, term: Term, link) -> np.ndarray:
         """The same for larger sets: all but two players are held in the background itself."""

@@ -16,6 +16,7 @@ from fastpd_sklearn.explainers import _checks, _models, _outputs, _routing
 from fastpd_sklearn.explainers._dependence import (
     pairwise_partial_dependence,
     partial_dependence,
+    step_surface,
 )
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fitted import Fitted
@@ -499,6 +500,27 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         """
         check_is_fitted(self)
         return partial_dependence(self._fitted, features, grid)
+
+    def step_surface(self, features):
+        """Joint partial dependence on two features, exact everywhere and not only on a grid.
+
+        Parameters
+        ----------
+        features : tuple of two int or str
+            Columns of numbers.
+
+        Returns
+        -------
+        StepSurface
+
+        Raises
+        ------
+        ValueError
+            If the model is no step function of the features, or the surface has more than a
+            million levels; :meth:`partial_dependence` takes a grid instead.
+        """
+        check_is_fitted(self)
+        return step_surface(self._fitted, features)
 
     def pairwise_partial_dependence(self, features=None, *, grid=None, grid_resolution=20) -> Bunch:
         """Joint partial dependence on all pairs of features at once.

@@ -61,6 +61,40 @@ class StepCurve:
         out[:, missing] = level[:, None]
         return out
 
+    def to_dict(self) -> dict:
+        """All there is to the function, in lists and plain numbers, such as JSON takes.
+
+        Returns
+        -------
+        dict
+            ``breaks``, ``levels`` (a list an output), ``missing`` (a level an output, or None) and
+            ``closed``: "left" if a number that equals a break belongs to the piece above it,
+            else "right".
+        """
+        return {
+            "breaks": self.breaks.tolist(),
+            "levels": self.levels.tolist(),
+            "missing": None if self.missing is None else self.missing.tolist(),
+            "closed": "left" if self.strict else "right",
+        }
+
+    def to_frame(self):
+        """One line a piece and output, that of missing values last.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``lower`` and ``upper``, the ends of the piece (NaN for missing values),
+            ``output`` if there are several, and ``value``.
+        """
+        ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
+        levels = self.levels
+        columns = {"lower": ends[:-1], "upper": ends[1:]}
+        if self.missing is not None:
+            columns = {name: np.append(column, np.nan) for name, column in columns.items()}
+            levels = np.column_stack([levels, self.missing])
+        return _frame(columns, levels)
+
 
 @dataclass(frozen=True, eq=False)
 class CategoryCurve:
@@ -110,6 +144,128 @@ class CategoryCurve:
                 f"{unknown[0]!r} is not among the curve's categories {self.categories.tolist()}"
             )
         return self.levels[:, [place[_key(label)] for label in labels]]
+
+    def to_dict(self) -> dict:
+        """All there is to the function, in lists.
+
+        Returns
+        -------
+        dict
+            ``categories``, and ``levels`` (a list an output).
+        """
+        return {"categories": self.categories.tolist(), "levels": self.levels.tolist()}
+
+    def to_frame(self):
+        """One line a category and output.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``category``, ``output`` if there are several, and ``value``.
+        """
+        return _frame({"category": self.categories}, self.levels)
+
+
+@dataclass(frozen=True, eq=False)
+class StepSurface:
+    """A function of two numbers that is constant on rectangles.
+
+    Parameters
+    ----------
+    breaks : tuple of two ndarray
+        Where the function may jump along each of the numbers, ascending.
+    levels : ndarray of shape (n_outputs, n_pieces of the first, n_pieces of the second)
+        Its values. Along each number the pieces ascend, and that of missing values comes last.
+    allow_nan : bool
+        Whether there are pieces of missing values.
+    strict, single : bool
+        See :class:`StepCurve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastpd_sklearn.explainers import StepSurface
+    >>> levels = np.array([[[1.0, 2.0], [3.0, 4.0]]])
+    >>> surface = StepSurface((np.array([0.0]), np.array([5.0])), levels, False, False, False)
+    >>> surface([-1.0, 1.0], [9.0, 5.0])
+    array([[2., 3.]])
+    """
+
+    breaks: tuple[np.ndarray, np.ndarray]
+    levels: np.ndarray
+    allow_nan: bool
+    strict: bool
+    single: bool
+
+    def __call__(self, x, y) -> np.ndarray:
+        """Evaluate at points.
+
+        Parameters
+        ----------
+        x, y : array-like of shape (n_points,)
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_points)
+            NaN at missing values that the model does not take.
+        """
+        x, y = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, np.float64)) for v in (x, y)))
+        places = [self._place(v, breaks) for v, breaks in zip((x, y), self.breaks, strict=True)]
+        out = self.levels[:, places[0], places[1]]
+        if not self.allow_nan:
+            out[:, np.isnan(x) | np.isnan(y)] = np.nan
+        return out
+
+    def _place(self, x: np.ndarray, breaks: np.ndarray) -> np.ndarray:
+        missing = np.isnan(x)
+        x = _round(x) if self.single else x
+        place = np.searchsorted(breaks, x, "right" if self.strict else "left")
+        return np.where(missing, len(breaks) + 1 if self.allow_nan else 0, place)
+
+    def to_dict(self) -> dict:
+        """All there is to the function, in lists and plain numbers, such as JSON takes.
+
+        Returns
+        -------
+        dict
+            ``breaks`` (two lists), ``levels`` (nested lists: outputs, pieces of the first number,
+            pieces of the second), ``allow_nan``, and ``closed`` as of :class:`StepCurve`.
+        """
+        return {
+            "breaks": [breaks.tolist() for breaks in self.breaks],
+            "levels": self.levels.tolist(),
+            "allow_nan": self.allow_nan,
+            "closed": "left" if self.strict else "right",
+        }
+
+    def to_frame(self):
+        """One line a rectangle and output.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``lower_0``, ``upper_0``, ``lower_1``, ``upper_1`` (NaN for missing values),
+            ``output`` if there are several, and ``value``.
+        """
+        shape = self.levels.shape[1:]
+        columns = {}
+        for k, (breaks, place) in enumerate(zip(self.breaks, np.indices(shape), strict=True)):
+            lower = np.concatenate([[-np.inf], breaks, [np.nan]])
+            upper = np.concatenate([breaks, [np.inf, np.nan]])
+            columns[f"lower_{k}"] = lower[place.ravel()]
+            columns[f"upper_{k}"] = upper[place.ravel()]
+        return _frame(columns, self.levels.reshape(len(self.levels), -1))
+
+
+def _frame(columns: dict, levels: np.ndarray):
+    """A data frame of levels of shape (n_outputs, n_lines), output after output."""
+    import pandas as pd
+
+    n_outputs, n_lines = levels.shape
+    columns = {name: np.tile(column, n_outputs) for name, column in columns.items()}
+    if n_outputs > 1:
+        columns["output"] = np.repeat(np.arange(n_outputs), n_lines)
+    return pd.DataFrame({**columns, "value": levels.ravel()})
 
 
 def _key(label):

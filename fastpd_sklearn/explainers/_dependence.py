@@ -11,6 +11,7 @@ from fastpd_sklearn.explainers import _checks, _outputs
 from fastpd_sklearn.explainers._curve import (
     CategoryCurve,
     StepCurve,
+    StepSurface,
     effective_breaks,
     piece_points,
 )
@@ -19,6 +20,9 @@ from fastpd_sklearn.explainers._fitted import Fitted
 from fastpd_sklearn.explainers._protocol import Engine
 from fastpd_sklearn.explainers._raw_curve import NoCurveError, RawColumn
 from fastpd_sklearn.forest import _rows
+
+MOST_LEVELS = 1_000_000
+"""Levels of the largest step surface."""
 
 
 def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
@@ -38,6 +42,38 @@ def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
     if curve is not None:
         result["curve"] = curve
     return result
+
+
+def step_surface(fitted: Fitted, features) -> StepSurface:
+    """See :meth:`BaseExplainer.step_surface`."""
+    term = fitted.players.find_term(features)
+    if len(term) != 2:
+        raise ValueError(f"features={features!r}: a step surface belongs to two features")
+    breaks = []
+    for player in term:
+        columns, name = fitted.players.columns[player], fitted.players.names[player]
+        found = None if len(columns) > 1 else _breaks(fitted, columns[0])
+        if found is None or fitted.template.labelled[columns[0]]:
+            raise ValueError(
+                f"features: {name!r} is no single column of numbers along which the model is a "
+                "step function; call partial_dependence(features, grid) with points of your own"
+            )
+        breaks.append(found)
+    engine = fitted.engine
+    shape = [len(b) + 1 + engine.allow_nan for b in breaks]
+    size = shape[0] * shape[1] * len(fitted.selection.outputs)
+    if size > MOST_LEVELS:
+        raise ValueError(
+            f"features={features!r}: the exact surface has {shape[0]} x {shape[1]} rectangles, "
+            f"which makes {size} levels, more than {MOST_LEVELS}; call "
+            "partial_dependence(features, grid) with fewer points"
+        )
+    missing = [np.nan] if engine.allow_nan else []
+    points = [
+        np.concatenate([piece_points(b, engine.strict, engine.single), missing]) for b in breaks
+    ]
+    levels = _average(fitted, term, points)
+    return StepSurface(tuple(breaks), levels, engine.allow_nan, engine.strict, engine.single)
 
 
 class Dependence(Bunch):
