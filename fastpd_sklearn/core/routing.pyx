@@ -75,11 +75,6 @@ cdef class BinnedRows:
     def __reduce__(self):
         return BinnedRows, (self.data, self.offset, self.width, self.n_rows)
 
-    def column(self, int64_t slot):
-        """The codes of a binned column, ndarray of shape (n_rows,): a view."""
-        start, width = int(self.offset[slot]), int(self.width[slot])
-        return self.data[start:start + width * self.n_rows].view(f"u{width}")
-
     cdef Codes view(self) noexcept:
         cdef Codes codes
         codes.data = &self._data[0] if self._data.shape[0] else NULL

@@ -114,7 +114,8 @@ class WalkModel:
             The point of each row.
         """
         slots = self.slots[player]
-        codes = np.array([rows.column(slot) for slot in slots], np.uint32)
+        columns = rows.columns()
+        codes = np.array([columns[slot] for slot in slots], np.uint32)
         codes = codes.reshape(len(slots), rows.n_rows)
         if len(slots) == 1:
             found, place = np.unique(codes[0], return_inverse=True)
@@ -231,8 +232,9 @@ class WalkModel:
         BinnedRows
         """
         out, columns = self.bins.empty_rows(rows.n_rows)
-        for slot, column in enumerate(columns):
-            column[:] = rows.column(slot)
+        for column, codes in zip(columns, rows.columns(), strict=True):
+            column[:] = codes
+        known = other.columns()
         for slot in np.concatenate([np.empty(0, np.int64), *(self.slots[k] for k in players)]):
-            columns[slot][:] = other.column(slot)[index]
+            columns[slot][:] = known[slot][index]
         return out

@@ -73,12 +73,14 @@ class BackgroundEngine(TreeEngine):
         """Add rows to the background."""
         rows = self.bin(X)
         if self.codes is None:
-            self.n_rows, self.codes = 0, [rows.column(s)[:0] for s in range(len(rows.width))]
+            self.n_rows, self.codes = 0, [column[:0] for column in rows.columns()]
         if sample_weight is not None or self.weights is not None:
             known = np.ones(self.n_rows) if self.weights is None else self.weights
             new = np.ones(rows.n_rows) if sample_weight is None else sample_weight
             self.weights = np.concatenate([known, new])
-        self.codes = [np.append(column, rows.column(s)) for s, column in enumerate(self.codes)]
+        self.codes = [
+            np.append(known, new) for known, new in zip(self.codes, rows.columns(), strict=True)
+        ]
         self.n_rows += rows.n_rows
         self._add(rows, sample_weight)
         self.derive()
@@ -100,6 +102,24 @@ class BackgroundEngine(TreeEngine):
         rows = self.bin(X)
         found = self._components(rows, terms)
         return np.stack([found[term] for term in terms], axis=1)
+
+    def index_blocks(self, X, index: str, terms: list[Term], n_values: int):
+        """What :meth:`index_values` gives, some terms at a time."""
+        step = max(1, n_values // (X.shape[0] * self.n_outputs))
+        for start in range(0, len(terms), step):
+            part = terms[start : start + step]
+            yield np.arange(start, start + len(part)), self.index_values(X, index, part)
+
+    def levels(self, player: int) -> np.ndarray | None:
+        """The component of one player between the split points of its column, missing last."""
+        n_slots = len(self.walks.slots[player])
+        if n_slots != 1:
+            return None if n_slots else np.zeros((self.n_outputs, 2))
+        return self._levels(player)
+
+    @abstractmethod
+    def _levels(self, player: int) -> np.ndarray:
+        """The component of a player of one binned column, by its codes."""
 
     @abstractmethod
     def _components(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
@@ -140,8 +160,8 @@ class BackgroundEngine(TreeEngine):
     def take(self, rows: BinnedRows, index) -> BinnedRows:
         """Some rows, by number."""
         out, columns = self.core.bins.empty_rows(len(index))
-        for slot, column in enumerate(columns):
-            column[:] = rows.column(slot)[index]
+        for column, codes in zip(columns, rows.columns(), strict=True):
+            column[:] = codes[index]
         return out
 
 
@@ -178,6 +198,9 @@ class ResponseEngine(BackgroundEngine):
         weight = rows.n_rows if sample_weight is None else sample_weight.sum()
         self.response_sum = getattr(self, "response_sum", 0.0) + sums.reshape(-1)
         self.intercept = self.response_sum / (self.total if self.total else weight)
+
+    def _levels(self, player: int) -> np.ndarray:
+        return self._means([self.walks.alphabet(player)], self.link) - self.intercept[:, None]
 
     def _components(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
         known: dict[Term, np.ndarray] = {}
@@ -233,6 +256,9 @@ class DeepEngine(BackgroundEngine):
         self.response_sum, self.curves = total, curves
         self.intercept = self.core.intercept + total / self.total
 
+    def _levels(self, player: int) -> np.ndarray:
+        return self.curves[player] / self.total
+
     def _has_curve(self, player: int) -> bool:
         return len(self.walks.slots[player]) == 1
 
@@ -255,7 +281,7 @@ class DeepEngine(BackgroundEngine):
         if not self._has_curve(player):
             return self._values(rows, (player,), "identity") - self.intercept
         curve = self.curves[player]
-        code = np.minimum(rows.column(self.walks.slots[player][0]), curve.shape[1] - 1)
+        code = np.minimum(rows.columns()[self.walks.slots[player][0]], curve.shape[1] - 1)
         return curve[:, code].T / self.total
 
     def _pairs(self, rows: BinnedRows, pairs: list[Term]) -> dict[Term, np.ndarray]:

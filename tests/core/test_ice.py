@@ -108,7 +108,7 @@ def test_the_alphabet_is_all_there_is(name):
             continue
         points = core.walks.alphabet(player)
         curves = core.walks.curves(rows, [points], 1)
-        place = np.minimum(rows.column(slots[0]), points.size - 1).astype(int)
+        place = np.minimum(rows.columns()[slots[0]], points.size - 1).astype(int)
         own = curves[:, np.arange(len(X)), place].T
         assert_allclose(own, oracles.predict_many(forest, X), rtol=0, atol=1e-12)
 
