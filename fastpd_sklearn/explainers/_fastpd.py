@@ -69,7 +69,9 @@ class FastPDExplainer(TreeExplainer):
     :class:`VanillaPDExplainer` finds by prediction, at a cost that is linear in the background
     and in the explained rows. Each leaf of a tree asks only which of its sides a row satisfies;
     :meth:`fit` counts how often each answer occurs, and all explanations follow from the
-    counts.
+    counts. Where that is no way to do it, for large unpruned forests and for responses behind a
+    link, the rows of the background are kept, as one small integer a value, and walked through
+    the trees; then ``output`` is "pd" or "component" of at most two features.
 
     Parameters
     ----------
@@ -102,10 +104,12 @@ class FastPDExplainer(TreeExplainer):
         ``{"address": ["zip", "city"]}``.
     response_method : {"auto", "raw", "predict", "predict_proba", "decision_function"}, \
 default="auto"
-        The response to explain: one that the trees add up to. "auto" and "raw" are the margin
-        for boosting, the probability for forests of classifiers, the mean depth for
-        ``IsolationForest``. Any other is refused, such as "predict_proba" of a boosted
-        classifier; :class:`VanillaPDExplainer` explains it.
+        The response to explain. "auto" and "raw" are what the trees add up to: the margin for
+        boosting, the probability for forests of classifiers, the mean depth for
+        ``IsolationForest``. A response behind an inverse link, such as "predict_proba" of a
+        boosted classifier or "predict" of Poisson regression, has exact "pd" and "component" of
+        at most two features; it takes the background itself, which is kept as codes. For other
+        outputs it is refused.
     n_jobs : int or None, default=None
         Number of threads; None is the OpenMP default (``OMP_NUM_THREADS``, threadpoolctl), -1
         all processors. The result is the same to the last bit.
