@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.explainers import _checks, _models, _outputs, _routing
+from fastpd_sklearn.explainers import _checks, _models, _outputs
 from fastpd_sklearn.explainers._dependence import (
     pairwise_partial_dependence,
     partial_dependence,
     step_surface,
 )
+from fastpd_sklearn.explainers._estimator import ModelExplainer
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fitted import Fitted
 from fastpd_sklearn.explainers._grid import bare_template, make_template
-from fastpd_sklearn.explainers._pickling import PackedModelMixin
 from fastpd_sklearn.explainers._players import Players, make_players
 from fastpd_sklearn.explainers._protocol import Engine, Term
 from fastpd_sklearn.explainers._response import (
     RESPONSE_METHODS,
-    Selection,
     input_tags_of,
+    output_columns,
     select_outputs,
 )
 from fastpd_sklearn.forest import Head
@@ -36,15 +33,13 @@ BLOCK_BYTES = 2**24
 """Bytes of the values of a block of terms: beyond some 32 MiB memory comes anew for each block."""
 
 
-class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class BaseExplainer(ModelExplainer):
     """Base of explainers that describe a response by ``v_S(x)``.
 
     ``v_S(x)`` is the expected response given, in the explainer's sense, the features ``S`` of
     the row ``x``. A subclass says what an :class:`~fastpd_sklearn.explainers.Engine` computes
     it: :meth:`_make_engine`.
     """
-
-    _background_optional = False
 
     def __init__(
         self,
@@ -92,22 +87,6 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             Tells classes, names of outputs, and the scale.
         """
 
-    def _open_model(self, model):
-        """Whatever :meth:`_make_engine` is to work on; the model itself if not overridden."""
-        return model
-
-    def _model_columns(self, opened, X) -> tuple[int | None, tuple[str, ...] | None]:
-        """Number and names of the columns that ``X`` is to have, as far as the model knows them.
-
-        Parameters
-        ----------
-        opened : object
-            From :meth:`_open_model`.
-        X : array, sparse matrix or data frame, or None
-            The background.
-        """
-        return _models.columns_of(opened)
-
     def _tied_columns(self, opened, n_columns: int) -> list[tuple[str, list[int]]]:
         """Columns that have to play together, and what ties them.
 
@@ -125,62 +104,6 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         return []
 
     # ------------------------------------------------------------------ fit
-
-    def fit(self, X, y=None, *, sample_weight=None, **fit_params):
-        """Learn how a model behaves over a background.
-
-        Two forms: ``fit(model, background)`` explains a fitted model as it is;
-        ``fit(X, y)``, as a pipeline calls it, fits a clone of ``estimator`` on ``X`` and ``y``
-        and takes ``X`` for the background. There, a ``FrozenEstimator`` is explained as it is,
-        and so is a fitted ``estimator`` if there is no ``y``.
-
-        A ``Pipeline`` that ends in such a model is explained on the columns that go into its
-        first step; those that a step mixes, such as ``PCA``, play as one feature. Steps of
-        scikit-learn that work column by column are known,
-        :func:`~fastpd_sklearn.forest.register_transformer` tells of others.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns), or model
-            The rows to fit the estimator on, or the fitted model to explain.
-        y : array-like of shape (n_rows,), or the background of shape (n_rows, n_columns)
-            The target, or the background if ``X`` is a model.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows of the background, and of the fit of the estimator if there is
-            one; with metadata routing only if it requests them:
-            ``estimator.set_fit_request(sample_weight=True)``.
-        **fit_params : dict
-            What the fit of the estimator requests beside the weights. Only with
-            ``sklearn.set_config(enable_metadata_routing=True)``.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad input; the message says which argument and what to do.
-        sklearn.exceptions.NotFittedError
-            If the model to explain is not fitted.
-        """
-        self._check_params()
-        _models.check_order(X, y, type(self).__name__)
-        if _models.is_model(X):
-            model, background = _models.unfreeze(X), y
-            _models.check_fitted(X)
-            _routing.refuse_arguments(self, fit_params)
-            if background is None and not self._background_optional:
-                raise ValueError(
-                    f"{type(self).__name__}.fit(model) lacks the background; call fit(model, "
-                    "background) with rows that the model could have been fitted on"
-                )
-            self._learn(model, background, sample_weight)
-        else:
-            _checks.check_weights(sample_weight, _checks.check_rows(X).shape[0])
-            model = _models.fit_model(self, X, y, sample_weight, fit_params)
-            self._learn(model, X, sample_weight)
-        return self
 
     def partial_fit(self, X, y=None, *, sample_weight=None):
         """Add rows to the background; the first call is :meth:`fit`.
@@ -244,7 +167,7 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
             order = _outputs.resolve_order(self.output, self.max_order)
             terms = _outputs.default_terms(engine, len(players), order)
         names = tuple(map(players.name, terms))
-        _output_names(names, selection)
+        output_columns(names, selection)
         if background is not None:
             engine.update(background, weights)
             template = make_template(background)
@@ -268,53 +191,6 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         if head.classes is not None:
             self.classes_ = head.classes
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit has left."""
-        own = vars(self)
-        if "_packed" in own and not hasattr(self, "estimator"):
-            self.detach()  # its library is not installed, and another model is about to come
-        for name in [name for name in own if name.endswith("_") and not name.startswith("_")]:
-            del own[name]
-        own.pop("_fitted", None)
-
-    def _set_columns(self, model, opened, background):
-        """Check the background against the model's columns and note them."""
-        n_columns, names = self._model_columns(opened, background)
-        if n_columns is not None:
-            self.n_features_in_ = int(n_columns)
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        if background is None:
-            if n_columns is None:
-                raise ValueError(
-                    f"{type(model).__name__} does not say how many columns it takes; call "
-                    "fit(model, background)"
-                )
-            return None
-        X = _checks.check_rows(background)
-        if names is None:
-            # The model knows no names, so that the background's are the user's.
-            if n_columns is not None and X.shape[1] != n_columns:
-                self._check_columns(np.empty((1, X.shape[1])))
-            validate_data(self, X, reset=True, skip_check_array=True)
-        else:
-            self._check_columns(X)
-        return X
-
-    def _check_columns(self, X) -> None:
-        validate_data(self, X, reset=False, skip_check_array=True)
-
-    def _check_X(self, X):
-        """Rows that a fitted explainer is given."""
-        if _models.is_model(X):
-            raise TypeError(
-                f"expected rows of data, got a model, a {type(X).__name__}; to explain it, use "
-                "fit(model, X).transform(X)"
-            )
-        X = _checks.check_rows(X)
-        self._check_columns(X)
-        return X
-
     def _named_terms(self, players: Players) -> list[Term] | None:
         if self.features is None:
             return None
@@ -331,9 +207,6 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         if not terms:
             raise ValueError("features is empty; name at least one feature, or None for all")
         return terms
-
-    def _progress(self) -> str:
-        return type(self).__name__ if self.verbose else ""
 
     # -------------------------------------------------------------- explain
 
@@ -570,61 +443,6 @@ class BaseExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, Base
         """
         check_is_fitted(self)
         fitted = self._fitted
-        players = fitted.players
-        if input_features is not None:
-            names = [str(name) for name in input_features]
-            known = getattr(self, "feature_names_in_", None)
-            if known is not None and names != list(known):
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(names) != self.n_features_in_:
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(names)}"
-                )
-            players = players.renamed(names)
-        return _output_names(tuple(map(players.name, fitted.terms)), fitted.selection)
-
-    def get_metadata_routing(self):
-        """Who asks for which metadata, for scikit-learn's metadata routing.
-
-        Returns
-        -------
-        sklearn.utils.metadata_routing.MetadataRouter
-            The explainer's own request, for the weights of its background, and those of the
-            estimator's ``fit``.
-        """
-        return _routing.router_of(self)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fitted" in vars(self)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        fitted = vars(self).get("_fitted")
-        values = self._tag_values() if fitted is None else fitted.tags
-        tags.target_tags.required = values["required"]
-        for kind in ("allow_nan", "sparse", "categorical"):
-            setattr(tags.input_tags, kind, values.get(kind, False))
-        return tags
-
-    def _tag_values(self) -> dict[str, bool]:
-        if self.estimator is None:
-            return {"required": False}
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        model = _models.unfreeze(self.estimator)
-        required = not frozen and hasattr(type(model), "fit") and _models.needs_y(model)
-        return {"required": required, **input_tags_of(model)}
-
-
-def _output_names(names: tuple[tuple[str, ...], ...], selection: Selection) -> np.ndarray:
-    """Names of the output's columns, from those of the players of each term."""
-    ends = [f"__{name}" for name in selection.names] if len(selection.names) > 1 else [""]
-    stems = [":".join(name) for name in names]
-    out = [stem + end for stem in stems for end in ends]
-    if len(set(out)) < len(out):
-        name = Counter(out).most_common(1)[0][0]
-        raise ValueError(
-            f"two columns of the output would be called {name!r}; rename a feature, or name "
-            "each set of features once in `features`"
-        )
-    return np.array(out, dtype=object)
+        names = self._given_names(input_features)
+        players = fitted.players if names is None else fitted.players.renamed(names)
+        return output_columns(map(players.name, fitted.terms), fitted.selection)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
 
@@ -128,6 +130,38 @@ def _select_class(target, head: Head, names) -> Selection:
         sign=-1.0 if complement else 1.0,
         offset=1.0 if complement and "predict_proba" in head.additive else 0.0,
     )
+
+
+def output_columns(terms: Iterable[tuple[str, ...]], selection: Selection) -> np.ndarray:
+    """Names of the columns that ``transform`` gives.
+
+    Parameters
+    ----------
+    terms : iterable of tuple of str
+        What each of them is about.
+    selection : Selection
+
+    Returns
+    -------
+    ndarray of str objects
+        The names of each term joined, followed by ``"__output"`` for all outputs if there are
+        several.
+
+    Raises
+    ------
+    ValueError
+        If two of them would be alike.
+    """
+    ends = [f"__{name}" for name in selection.names] if len(selection.names) > 1 else [""]
+    stems = [":".join(names) for names in terms]
+    out = [stem + end for stem in stems for end in ends]
+    if len(set(out)) < len(out):
+        name = Counter(out).most_common(1)[0][0]
+        raise ValueError(
+            f"two columns of the output would be called {name!r}; rename a feature, or name "
+            "each set of features once in `features`"
+        )
+    return np.array(out, dtype=object)
 
 
 class Response:
