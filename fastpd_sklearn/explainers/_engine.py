@@ -14,13 +14,11 @@ from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.threads import effective_n_threads
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.core.walking import Points
+from fastpd_sklearn.explainers._binned import bin_rows, threads_for
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.forest import Reading
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
 from fastpd_sklearn.forest._pipeline import PipelineMap
-
-ROW_TREES_A_THREAD = 10_000
-"""Rows times trees that are worth a thread of their own."""
 
 MOST_SETS = 10_000_000
 """Sets of players of all leaves, at most, that are looked through for those that interact."""
@@ -95,8 +93,7 @@ class TreeEngine(ABC):
 
     def threads_for(self, n_rows: int) -> int:
         """Threads for some rows: starting them must not cost more than they save."""
-        work = n_rows * self.core.geometry.n_trees
-        return min(self.n_threads, max(1, work // ROW_TREES_A_THREAD))
+        return threads_for(n_rows * self.core.geometry.n_trees, self.n_threads)
 
     def bin(self, X) -> BinnedRows:
         """The rows of ``X`` as codes.
@@ -114,35 +111,7 @@ class TreeEngine(ABC):
         ValueError
             If ``X`` holds a value that the model's library does not take.
         """
-        inputs, bins = self.input_map.open(X), self.core.bins
-        n_threads = self.threads_for(inputs.n_rows)
-        if inputs.matrix is not None:
-            rows, infinite = bins.bin_matrix(inputs.matrix, n_threads)
-        else:
-            rows, _ = bins.empty_rows(inputs.n_rows)
-            infinite = -1
-            for slot, column in enumerate(bins.columns.tolist()):
-                if bins.bin_column(inputs.column(column), slot, rows, n_threads):
-                    infinite = column
-        if infinite >= 0 and not self.input_map.allow_inf:
-            raise ValueError(
-                f"Input X contains infinity or a value too large for the model, in "
-                f"{self.input_map.describe(infinite)}, and the model's library refuses such values"
-            )
-        if not self.input_map.allow_nan:
-            self._refuse_missing(rows)
-        return rows
-
-    def _refuse_missing(self, rows: BinnedRows) -> None:
-        for slot, column in enumerate(self.core.bins.columns.tolist()):
-            width = int(rows.width[slot])
-            start = int(rows.offset[slot])
-            codes = rows.data[start : start + width * rows.n_rows].view(f"u{width}")
-            if np.any(codes == np.iinfo(codes.dtype).max):
-                raise ValueError(
-                    f"Input X contains NaN, in {self.input_map.describe(column)}, and the "
-                    "model's library refuses missing values"
-                )
+        return bin_rows(self.input_map, self.core.bins, X, self.threads_for(X.shape[0]))
 
     def predict_inputs(self, inputs: np.ndarray) -> np.ndarray:
         """Raw prediction from the forest's own inputs, for the check of a reading.

@@ -1,0 +1,72 @@
+"""The rows of ``X`` as the codes that the core works on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastpd_sklearn.core.binning import Bins
+from fastpd_sklearn.core.routing import BinnedRows
+from fastpd_sklearn.forest._inputs import InputMap
+from fastpd_sklearn.forest._pipeline import PipelineMap
+
+ROW_TREES_A_THREAD = 10_000
+"""Rows times trees that are worth a thread of their own."""
+
+
+def threads_for(row_trees: int, n_threads: int) -> int:
+    """Threads for some rows times trees: starting them must not cost more than they save."""
+    return min(n_threads, max(1, row_trees // ROW_TREES_A_THREAD))
+
+
+def bin_rows(input_map: InputMap | PipelineMap, bins: Bins, X, n_threads: int) -> BinnedRows:
+    """Rows as codes.
+
+    Parameters
+    ----------
+    input_map : InputMap or PipelineMap
+    bins : Bins
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+    n_threads : int
+
+    Returns
+    -------
+    BinnedRows
+
+    Raises
+    ------
+    ValueError
+        If ``X`` holds a value that the model's library does not take.
+    """
+    inputs = input_map.open(X)
+    if inputs.matrix is not None:
+        rows, infinite = bins.bin_matrix(inputs.matrix, n_threads)
+    else:
+        rows, _ = bins.empty_rows(inputs.n_rows)
+        infinite = -1
+        for slot, column in enumerate(bins.columns.tolist()):
+            if bins.bin_column(inputs.column(column), slot, rows, n_threads):
+                infinite = column
+    if infinite >= 0 and not input_map.allow_inf:
+        raise ValueError(
+            "Input X contains infinity or a value too large for the model, in "
+            f"{input_map.describe(infinite)}, and the model's library refuses such values"
+        )
+    if not input_map.allow_nan:
+        _refuse_missing(input_map, bins, rows)
+    return rows
+
+
+def slot_codes(rows: BinnedRows, slot: int) -> np.ndarray:
+    """The codes of one binned column, a view of shape (n_rows,)."""
+    width, start = int(rows.width[slot]), int(rows.offset[slot])
+    return rows.data[start : start + width * rows.n_rows].view(f"u{width}")
+
+
+def _refuse_missing(input_map: InputMap | PipelineMap, bins: Bins, rows: BinnedRows) -> None:
+    for slot, column in enumerate(bins.columns.tolist()):
+        codes = slot_codes(rows, slot)
+        if np.any(codes == np.iinfo(codes.dtype).max):
+            raise ValueError(
+                f"Input X contains NaN, in {input_map.describe(column)}, and the model's library "
+                "refuses missing values"
+            )
