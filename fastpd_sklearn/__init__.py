@@ -2,6 +2,7 @@
 
 try:
     from fastpd_sklearn.explainers import (
+        ALEExplainer,
         Explanation,
         FastPDExplainer,
         PathDependentExplainer,
@@ -20,4 +21,10 @@ except ImportError as error:
 
 __version__ = "0.1.0"
 
-__all__ = ["Explanation", "FastPDExplainer", "PathDependentExplainer", "VanillaPDExplainer"]
+__all__ = [
+    "ALEExplainer",
+    "Explanation",
+    "FastPDExplainer",
+    "PathDependentExplainer",
+    "VanillaPDExplainer",
+]

@@ -8,7 +8,7 @@ this path, from the node at which they do.
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes, passes
@@ -16,7 +16,7 @@ from fastpd_sklearn.core.routing cimport BinnedRows, Codes, passes
 import numpy as np
 
 cdef enum:
-    BLOCK = 128  # rows whose codes and sums stay in the second-level cache while all trees pass
+    BLOCK = 32  # rows whose codes and sums stay in a fast cache while all trees pass
 
 
 cdef struct Node:
@@ -26,14 +26,6 @@ cdef struct Node:
     int32_t slot
     int32_t table
     uint32_t low, span
-
-
-cdef struct Block:
-    # Some rows: code[slot], and low and high code of each move, row after row.
-    uint32_t* code
-    uint32_t* moved
-    int64_t* left_path  # by move: the last walk in which it has left the row's own path
-    int64_t* gone
 
 
 cdef class Walker:
@@ -80,7 +72,7 @@ cdef class Walker:
 
         Returns
         -------
-        ndarray of shape (n_rows, n_moves, 2, n_outputs), float64
+        ndarray of shape (n_moves, 2, n_outputs, n_rows), float64
             Raw prediction with the low and the high code less that of the row as it is.
         """
         cdef Codes codes = rows.view()
@@ -93,7 +85,7 @@ cdef class Walker:
         cdef const int32_t[::1] output = self.output
         cdef const uint8_t[::1] tables = self.tables
         cdef int status = 0
-        out_array = np.zeros((n_rows, n_moves, 2, n_outputs))
+        out_array = np.zeros((n_moves, 2, n_outputs, n_rows))
         cdef double[:, :, :, ::1] out = out_array
         if out_array.size == 0 or n_trees == 0:
             return out_array
@@ -102,7 +94,7 @@ cdef class Walker:
                 &codes, <const Node*> &nodes[0, 0], &tables[0], &value[0, 0], n_values, &start[0],
                 &output[0], n_trees, n_outputs, &move_of_slot[0], n_slots, &low[0, 0], &high[0, 0],
                 n_moves, block * BLOCK, min(n_rows, (block + 1) * BLOCK),
-                &out[block * BLOCK, 0, 0, 0],
+                &out[0, 0, 0, 0],
             )
         if status < 0:
             raise MemoryError("no memory for the moves of a block of rows")
@@ -115,13 +107,15 @@ cdef int _move_block(
     int64_t n_outputs, const int32_t* move_of_slot, int64_t n_slots, const uint32_t* low,
     const uint32_t* high, int64_t n_moves, int64_t first, int64_t last, double* out,
 ) noexcept nogil:
-    cdef int64_t n = last - first, t, r, m, s, walk = 0
+    cdef int64_t n = last - first, n_sums = 2 * n_moves * n_outputs, t, r, m, s, walk = 0
     cdef uint32_t* code = <uint32_t*> malloc(n * (n_slots + 2 * n_moves) * sizeof(uint32_t))
-    cdef int64_t* left_path = <int64_t*> malloc(2 * n_moves * sizeof(int64_t))
+    cdef int64_t* left_path = <int64_t*> malloc(4 * n_moves * sizeof(int64_t))
     cdef uint32_t* moved = code + n * n_slots
-    if code == NULL or left_path == NULL:
+    cdef double* sums = <double*> calloc(n * n_sums, sizeof(double))
+    if code == NULL or left_path == NULL or sums == NULL:
         free(code)
         free(left_path)
+        free(sums)
         return -1
     for s in range(n_slots):
         _spread(codes, s, first, n, code + s, n_slots)
@@ -129,17 +123,21 @@ cdef int _move_block(
         for r in range(n):
             moved[2 * (r * n_moves + m)] = low[m * codes.n_rows + first + r]
             moved[2 * (r * n_moves + m) + 1] = high[m * codes.n_rows + first + r]
-    memset(left_path, 0, n_moves * sizeof(int64_t))
+    memset(left_path, 0, 2 * n_moves * sizeof(int64_t))
     for t in range(n_trees):
         for r in range(n):
             walk += 1
             _move_row(
                 nodes, start[t], tables, value, n_values, n_outputs, move_of_slot,
-                code + r * n_slots, moved + 2 * r * n_moves, walk, left_path, left_path + n_moves,
-                out + 2 * r * n_moves * n_outputs + output[t],
+                code + r * n_slots, moved + 2 * r * n_moves, walk, left_path, left_path + 2 * n_moves,
+                sums + r * n_sums + output[t],
             )
+    for s in range(n_sums):
+        for r in range(n):
+            out[s * codes.n_rows + first + r] = sums[r * n_sums + s]
     free(code)
     free(left_path)
+    free(sums)
     return 0
 
 
@@ -181,30 +179,27 @@ cdef inline void _move_row(
     int64_t n_outputs, const int32_t* move_of_slot, const uint32_t* code, const uint32_t* moved,
     int64_t walk, int64_t* left_path, int64_t* gone, double* out,
 ) noexcept nogil:
-    """One row through one tree; ``left_path[m] == walk`` once move ``m`` has left its path."""
+    """One row through one tree. End ``e = 2 m`` is the low code of move ``m``, ``2 m + 1`` the high
+    one; ``left_path[e] == walk`` once the row with it has left the path of the row as it is.
+    """
     cdef const Node* node = nodes + root
-    cdef int64_t n_gone = 0, m, k
-    cdef bint side, low, high
+    cdef int64_t n_gone = 0, m, e, leaf
+    cdef bint side
     while node.child[0] >= 0:
         side = _goes_left(node, tables, code[node.slot])
         m = move_of_slot[node.slot]
         if m >= 0 and _matters(node, tables, side, moved[2 * m], moved[2 * m + 1]):
-            if left_path[m] != walk:
-                low = _goes_left(node, tables, moved[2 * m])
-                high = _goes_left(node, tables, moved[2 * m + 1])
-                left_path[m] = walk
-                gone[n_gone] = m
-                n_gone += 1
-                for k in range(2):
-                    _add(
-                        value, n_values, 1.0, out + (2 * m + k) * n_outputs,
-                        _leaf(nodes, nodes + node.child[high if k else low], tables, code,
-                              node.slot, moved[2 * m + k]),
-                    )
+            for e in range(2 * m, 2 * m + 2):
+                if left_path[e] != walk and _goes_left(node, tables, moved[e]) != side:
+                    left_path[e] = walk
+                    gone[n_gone] = e
+                    n_gone += 1
+                    leaf = _leaf(nodes, node.child[not side], tables, code, node.slot, moved[e])
+                    _add(value, n_values, 1.0, out + e * n_outputs, leaf)
         node = nodes + node.child[side]
-    for k in range(n_gone):
-        _add(value, n_values, -1.0, out + 2 * gone[k] * n_outputs, node - nodes)
-        _add(value, n_values, -1.0, out + (2 * gone[k] + 1) * n_outputs, node - nodes)
+    leaf = node - nodes
+    for m in range(n_gone):
+        _add(value, n_values, -1.0, out + gone[m] * n_outputs, leaf)
 
 
 cdef inline void _add(
@@ -215,11 +210,12 @@ cdef inline void _add(
         out[v] += sign * value[leaf * n_values + v]
 
 
-cdef int64_t _leaf(
-    const Node* nodes, const Node* node, const uint8_t* tables, const uint32_t* code,
+cdef inline int64_t _leaf(
+    const Node* nodes, int64_t first, const uint8_t* tables, const uint32_t* code,
     int32_t moved_slot, uint32_t moved,
 ) noexcept nogil:
     """The leaf that a row reaches from a node if one of its columns has another code."""
+    cdef const Node* node = nodes + first
     cdef int32_t slot
     while node.child[0] >= 0:
         slot = node.slot

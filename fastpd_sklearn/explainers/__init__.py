@@ -1,5 +1,7 @@
 """Explainers: scikit-learn estimators that say how a model uses its features."""
 
+from fastpd_sklearn.explainers._ale import ALEExplainer
+from fastpd_sklearn.explainers._ale_results import ALECurve, ALESurface
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._curve import CategoryCurve, StepCurve, StepSurface
 from fastpd_sklearn.explainers._explanation import Explanation
@@ -9,6 +11,9 @@ from fastpd_sklearn.explainers._protocol import Engine
 from fastpd_sklearn.explainers._vanilla import VanillaPDExplainer
 
 __all__ = [
+    "ALECurve",
+    "ALEExplainer",
+    "ALESurface",
     "BaseExplainer",
     "CategoryCurve",
     "Engine",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral
 
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
@@ -19,7 +18,7 @@ from fastpd_sklearn.explainers._estimator import ModelExplainer
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fitted import Fitted
 from fastpd_sklearn.explainers._grid import bare_template, make_template
-from fastpd_sklearn.explainers._players import Players, make_players
+from fastpd_sklearn.explainers._players import Players, as_list, make_players
 from fastpd_sklearn.explainers._protocol import Engine, Term
 from fastpd_sklearn.explainers._response import (
     RESPONSE_METHODS,
@@ -194,18 +193,11 @@ class BaseExplainer(ModelExplainer):
     def _named_terms(self, players: Players) -> list[Term] | None:
         if self.features is None:
             return None
-        features = [self.features] if isinstance(self.features, str | Integral) else self.features
-        if not isinstance(features, list | tuple | np.ndarray):
-            raise TypeError(
-                f"features={features!r} should be a list of columns, names, or tuples of them"
-            )
         terms = []
-        for feature in features:
+        for feature in as_list(self.features):
             term = tuple(sorted(players.find_term(feature)))
             _outputs.check_size(self.output, self.max_order, players.name(term))
             terms.append(term)
-        if not terms:
-            raise ValueError("features is empty; name at least one feature, or None for all")
         return terms
 
     # -------------------------------------------------------------- explain

@@ -47,10 +47,10 @@ def check_resolution(grid_resolution) -> None:
         raise ValueError(f"grid_resolution={grid_resolution!r} should be an int of at least 2")
 
 
-def check_positive(name: str, value) -> None:
-    """Refuse an argument that is not an int from 1 on."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r} should be an int of at least 1")
+def check_positive(name: str, value, least: int = 1) -> None:
+    """Refuse an argument that is not an int from ``least``, or 1, on."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} should be an int of at least {least}")
 
 
 def check_verbose(verbose) -> None:

@@ -182,6 +182,33 @@ def _shortened(names: list[str]) -> str:
     return f"{', '.join(names[: MOST_NAMES - 1])}, ... {len(names)} columns"
 
 
+def as_list(features) -> list:
+    """The parameter ``features``, other than None, as a list.
+
+    Parameters
+    ----------
+    features : int, str, or a list of them or of tuples of them
+
+    Returns
+    -------
+    list
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of these, or empty.
+    """
+    if isinstance(features, str | Integral):
+        return [features]
+    if not isinstance(features, list | tuple | np.ndarray):
+        raise TypeError(
+            f"features={features!r} should be a list of columns, names, or tuples of them"
+        )
+    if not len(features):
+        raise ValueError("features is empty; name at least one feature, or None for all")
+    return list(features)
+
+
 def _as_mapping(groups) -> Mapping:
     if groups is None:
         return {}

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._response import check_additive
-from fastpd_sklearn.forest import Head, Reader, Reading, find_reader
+from fastpd_sklearn.forest import Head, InputMap, Reader, Reading, find_reader
 from fastpd_sklearn.forest._frames import is_frame
 from fastpd_sklearn.forest._parity import check_reading
 from fastpd_sklearn.forest._pipeline import PipelineMap
@@ -45,10 +45,7 @@ class TreeExplainer(BaseExplainer):
         return OpenModel(model, reader, reader.read(model))
 
     def _model_columns(self, opened: OpenModel, X) -> tuple[int | None, tuple[str, ...] | None]:
-        input_map = opened.reading.input_map
-        if is_frame(X) and input_map.has_names(X.columns):
-            return input_map.n_columns, None  # the names are as good as the user's own
-        return input_map.n_columns, input_map.names
+        return columns_as_read(opened.reading.input_map, X)
 
     def _tied_columns(self, opened: OpenModel, n_columns: int) -> list[tuple[str, list[int]]]:
         input_map = opened.reading.input_map
@@ -105,6 +102,25 @@ class TreeExplainer(BaseExplainer):
         ):
             return False
         return engine.forest_digest == reading.forest.digest()
+
+
+def columns_as_read(input_map: InputMap, X) -> tuple[int | None, tuple[str, ...] | None]:
+    """Number and names of the columns that ``X`` is to have, as far as a reader knows them.
+
+    Parameters
+    ----------
+    input_map : InputMap
+    X : array, sparse matrix or data frame, or None
+
+    Returns
+    -------
+    n_columns : int
+    names : tuple of str, or None
+        None where the user's own names are as good as the model's.
+    """
+    if is_frame(X) and input_map.has_names(X.columns):
+        return input_map.n_columns, None
+    return input_map.n_columns, input_map.names
 
 
 def supported_models() -> str:

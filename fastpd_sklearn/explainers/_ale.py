@@ -1,0 +1,337 @@
+"""Accumulated local effects of any model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fastpd_sklearn.explainers import _checks
+from fastpd_sklearn.explainers._ale_compute import Background, Settings, accumulated_effects
+from fastpd_sklearn.explainers._ale_results import ALECurve, ALESurface
+from fastpd_sklearn.explainers._columns import read_column
+from fastpd_sklearn.explainers._local import LocalExplainer, refuse_missing
+from fastpd_sklearn.explainers._players import Players, as_list
+from fastpd_sklearn.explainers._protocol import Term
+from fastpd_sklearn.explainers._response import (
+    Selection,
+    input_tags_of,
+    output_columns,
+    select_outputs,
+)
+
+CATEGORY_ORDERS = ("similarity", "coded")
+
+
+@dataclass(eq=False)
+class FittedALE:
+    """What :class:`ALEExplainer` has learnt beside the effects.
+
+    Parameters
+    ----------
+    players : Players
+    terms : list of tuple of int
+        Columns of the effects.
+    selection : Selection
+    absent : float
+        What an absent entry of a sparse matrix means.
+    tags : dict of str to bool
+        What the model says of its input.
+    """
+
+    players: Players
+    terms: list[Term]
+    selection: Selection
+    absent: float
+    tags: dict[str, bool]
+
+
+class ALEExplainer(LocalExplainer):
+    """Explain any model by accumulated local effects.
+
+    Where columns go together, partial dependence asks a model about rows that do not exist. The
+    accumulated local effect of a feature asks only about small steps: within each of some bins
+    of its values, how much does the response of the rows there change from the lower edge of the
+    bin to the upper one, all else being theirs? The mean changes are added up along the feature.
+
+    Tree ensembles are not called for this: all features' responses come from one pass through
+    the trees, also for responses that are a function of their sum, such as probabilities of a
+    boosted classifier. Any other model predicts two rows for each row of the background and
+    feature, four for pairs.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+        The model: fitted by ``fit(X, y)``, or left as it is if it is a ``FrozenEstimator``.
+        Not needed for ``fit(model, background)``.
+    features : list of int, str, or tuples of two of them, default=None
+        Columns by number or name; a tuple for the second-order effect of two columns of
+        numbers, which is their interaction alone. None: each column by itself.
+    n_bins : int, default=20
+        The most bins of a column of numbers. Edges are values that occur: all of them if they
+        are few, else quantiles, so that bins have about the same weight, and none is empty.
+    custom_values : dict of int or str to array-like, default=None
+        Edges of bins for a column of numbers, ascending; a bin without rows becomes a part of the
+        next one. The order of the categories for a categorical column.
+    categorical_features : list of int or str, default=None
+        Columns of numbers that are categories. Columns of labels are always categorical; None
+        adds those that a tree ensemble is known to split by category.
+    category_order : {"similarity", "coded"}, default="similarity"
+        The order in which effects of categories are accumulated. "similarity": neighbours are
+        alike in all other columns; "coded": as an ordered categorical dtype has it, or sorted.
+    confidence : float or None, default=0.95
+        Of the limits of first-order effects: how likely they are to hold the effect that an
+        endless background would give, the model being what it is. None for no limits.
+    n_bootstrap : int, default=0
+        Draws of the background to find the limits by; 0: from the variance of the local
+        effects, by the normal distribution.
+    target : object, default=None
+        A class label, or the number of an output, where the model has several; None for all. A
+        binary classifier has one output, that of ``classes_[1]``.
+    response_method : {"auto", "raw", "predict", "predict_proba", "decision_function"}, \
+default="auto"
+        The response to explain. "auto" is the scale on which the trees add up ("raw") for tree
+        ensembles that can be read; for other models the first of ``predict_proba`` and
+        ``decision_function`` that a classifier has, and ``predict``.
+    n_jobs : int or None, default=None
+        Threads for tree ensembles; None is the default of OpenMP. Other models' own setting
+        rules.
+    random_state : int, RandomState instance or None, default=None
+        Draws of the bootstrap, and rows for the check that a tree ensemble was read right.
+    verbose : int, default=0
+        Whether to print progress.
+
+    Attributes
+    ----------
+    effects_ : tuple of ALECurve and ALESurface
+        One a term.
+    estimator_ : object
+        The model that is explained.
+    terms_ : tuple of tuple of str
+        Names of the features in each term.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where all are strings.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels; classifiers only.
+
+    See Also
+    --------
+    FastPDExplainer : Exact partial dependence of tree ensembles.
+    ICEExplainer : The response of every row along a feature.
+
+    Notes
+    -----
+    A bin is open below and closed above, the first one closed on both sides. A row with a
+    missing or infinite value is in none, and counted in ``n_outside``. Effects are centred to
+    a weighted mean of zero over the rows of the background, between the edges by straight
+    lines. A category is compared with its neighbours in the order, by the rows of both.
+
+    References
+    ----------
+    D. W. Apley, J. Zhu, "Visualizing the effects of predictor variables in black box supervised
+    learning models", Journal of the Royal Statistical Society B 82 (2020), equations 15 to 17.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from fastpd_sklearn import ALEExplainer
+    >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
+    >>> model = LinearRegression().fit(X, X @ [1.0, 3.0])
+    >>> explainer = ALEExplainer().fit(model, X)
+    >>> explainer.transform(X).round(6)
+    array([[-1., -3.],
+           [ 1., -3.],
+           [-1.,  3.],
+           [ 1.,  3.]])
+    >>> explainer.effects_[1].grid_values[0], explainer.effects_[1].effect.round(6)
+    (array([0., 2.]), array([[-3.,  3.]]))
+    """
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        features=None,
+        n_bins=20,
+        custom_values=None,
+        categorical_features=None,
+        category_order="similarity",
+        confidence=0.95,
+        n_bootstrap=0,
+        target=None,
+        response_method="auto",
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.estimator = estimator
+        self.features = features
+        self.n_bins = n_bins
+        self.custom_values = custom_values
+        self.categorical_features = categorical_features
+        self.category_order = category_order
+        self.confidence = confidence
+        self.n_bootstrap = n_bootstrap
+        self.target = target
+        self.response_method = response_method
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        _checks.check_positive("n_bins", self.n_bins)
+        _checks.check_positive("n_bootstrap", self.n_bootstrap, least=0)
+        _checks.check_choice("category_order", self.category_order, CATEGORY_ORDERS)
+        conf = self.confidence
+        if conf is not None and not (isinstance(conf, Real) and 0 < conf < 1):
+            raise ValueError(
+                f"confidence={conf!r} should be a number between 0 and 1, or None for no limits"
+            )
+        if conf is None and self.n_bootstrap:
+            raise ValueError(
+                f"n_bootstrap={self.n_bootstrap} draws are for limits, and confidence=None asks "
+                "for none; set one of the two"
+            )
+
+    def _learn(self, model, background, sample_weight) -> None:
+        opened, X, weights = self._open_background(model, background, sample_weight)
+        players = self._make_players()
+        terms = self._find_terms(players)
+        responder, head = self._make_responder(opened, X)
+        selection = select_outputs(self.target, head, responder.n_outputs)
+        names = [players.name(term) for term in terms]
+        output_columns(names, selection)
+        settings = self._settings(players, responder.categorical, X.shape[0])
+        rows = Background(X, weights, players, responder.absent, settings)
+        self._check_pairs(rows, terms, players)
+        effects = accumulated_effects(responder, rows, terms, names, selection, settings)
+        tags = {**self._tag_values(), **input_tags_of(model)}
+        self._fitted = FittedALE(players, terms, selection, responder.absent, tags)
+        self.effects_ = tuple(effects)
+        self.estimator_ = model
+        self.terms_ = tuple(names)
+        if head.classes is not None:
+            self.classes_ = head.classes
+
+    def _find_terms(self, players: Players) -> list[Term]:
+        if self.features is None:
+            return [(j,) for j in range(len(players))]
+        terms = [players.find_term(feature) for feature in as_list(self.features)]
+        for term in terms:
+            if len(term) > 2:
+                raise ValueError(
+                    f"features: {players.name(term)!r} names {len(term)} features; accumulated "
+                    "local effects are of one feature, or of two. For larger sets take "
+                    "FastPDExplainer with output='component'"
+                )
+        return terms
+
+    def _settings(self, players: Players, known: frozenset[int], n_rows: int) -> Settings:
+        given = {} if self.custom_values is None else self.custom_values
+        if not isinstance(given, Mapping):
+            raise TypeError(
+                f"custom_values={given!r} should be a dict from a column to its edges or categories"
+            )
+        listed = known
+        if self.categorical_features is not None:
+            listed = frozenset(players.find(j) for j in self.categorical_features)
+
+        def report(done: int) -> None:
+            if self.verbose:
+                print(f"[{self._progress()}] {done} of {n_rows} rows")
+
+        return Settings(
+            n_bins=int(self.n_bins),
+            points={players.find(feature): points for feature, points in given.items()},
+            categorical=listed,
+            category_order=self.category_order,
+            confidence=self.confidence,
+            n_bootstrap=int(self.n_bootstrap),
+            rng=check_random_state(self.random_state),
+            report=report,
+        )
+
+    def _check_pairs(self, rows: Background, terms: list[Term], players: Players) -> None:
+        for term in terms:
+            for j in term if len(term) == 2 else ():
+                if rows.bins(j).share is None:
+                    raise ValueError(
+                        f"features: {players.name(term)!r} has a second-order effect if both are "
+                        f"columns of numbers, and {players.names[j]!r} is categorical; look at "
+                        "partial_dependence, or at output='component', of FastPDExplainer instead"
+                    )
+
+    # -------------------------------------------------------------- explain
+
+    def transform(self, X):
+        """Map the values of each feature to their effects.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_terms * n_outputs), float64
+            In the unit of the response; :meth:`get_feature_names_out` names the columns. NaN
+            where a feature is missing. A data frame if :meth:`set_output` asks for one.
+
+        Raises
+        ------
+        ValueError
+            For a category that the background does not have.
+        """
+        check_is_fitted(self)
+        fitted = self._fitted
+        X = self._check_X(X)
+        if not fitted.tags["allow_nan"]:
+            refuse_missing(X)
+        n_outputs = len(fitted.selection.outputs)
+        out = np.empty((X.shape[0], len(fitted.terms), n_outputs))
+        for t, (term, effect) in enumerate(zip(fitted.terms, self.effects_, strict=True)):
+            out[:, t] = self._evaluate(X, term, effect).T
+        return out.reshape(X.shape[0], -1)
+
+    def _evaluate(self, X, term: Term, effect: ALECurve | ALESurface) -> np.ndarray:
+        """An effect in every row, shape (n_outputs, n_rows)."""
+        if isinstance(effect, ALECurve) and effect.is_categorical:
+            column = read_column(X, term[0], as_labels=True)
+            known = effect(column.labels)
+            codes = np.where(column.missing, -1, column.values).astype(np.intp)
+            return np.append(known, np.full((len(known), 1), np.nan), axis=1)[:, codes]
+        columns = [read_column(X, j, absent=self._fitted.absent) for j in term]
+        for j, column in zip(term, columns, strict=True):
+            if column.labels is not None:
+                raise ValueError(
+                    f"column {self._fitted.players.names[j]!r} of X holds labels such as "
+                    f"{column.labels[0]!r}, and numbers in the background"
+                )
+        return effect(*(column.values for column in columns))
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns of :meth:`transform`.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns of ``X``. If the explainer was fitted with names they have to
+            be these, otherwise they are used.
+
+        Returns
+        -------
+        ndarray of str objects
+            ``"x0"``, ``"x0:x3"``; followed by ``"__class"`` if there are several outputs.
+        """
+        check_is_fitted(self)
+        fitted = self._fitted
+        names = self._given_names(input_features)
+        players = fitted.players if names is None else fitted.players.renamed(names)
+        return output_columns(map(players.name, fitted.terms), fitted.selection)

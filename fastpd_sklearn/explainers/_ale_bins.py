@@ -1,0 +1,134 @@
+"""Bins of accumulated local effects: where their edges are and which rows lie in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+ROUNDING = 1e-12
+"""Of a share of the weight: so much below a row's own share it still means this row."""
+
+
+FEW_EDGES = 40
+"""So few edges are looked at one by one, which processors do for many rows at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """The bins of one column, and the rows of a background in them.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points,)
+        Edges of bins, ascending; or labels in the order in which they are accumulated.
+    place : ndarray of shape (n_rows,), int
+        Of numbers the bin, bin ``b`` being ``(points[b], points[b + 1]]``, the first one closed;
+        of labels the place among the points. -1 for rows that are in none.
+    share : ndarray of shape (n_rows,), float64, or None
+        Where within its bin each number lies: 0 at the lower edge, 1 at the upper one. None
+        for labels.
+    n_outside : int
+        Rows that are in none: missing, infinite or beyond the edges.
+    """
+
+    points: np.ndarray
+    place: np.ndarray
+    share: np.ndarray | None
+    n_outside: int
+
+    @property
+    def n_bins(self) -> int:
+        """Number of steps between neighbouring points."""
+        return len(self.points) - 1
+
+
+def quantile_edges(values: np.ndarray, weights: np.ndarray | None, n_bins: int) -> np.ndarray:
+    """Edges that part the data into bins of about the same weight.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,), float64, finite, at least one
+    weights : ndarray of shape (n_rows,), positive, or None
+    n_bins : int
+        The most bins.
+
+    Returns
+    -------
+    ndarray of shape (n_edges,), float64, ascending
+        Values that occur, the smallest and the largest among them: all of them if they are
+        at most ``n_bins + 1``; otherwise the quantiles of the inverse empirical distribution
+        function, each once. No bin is empty, since its upper edge lies in it.
+    """
+    if weights is None:
+        edges = _quick_edges(values, n_bins)
+        if edges is not None:
+            return edges
+        values = np.sort(values)
+        total = np.arange(1.0, len(values) + 1)
+    else:
+        order = np.argsort(values, kind="stable")
+        values, total = values[order], np.cumsum(weights[order])
+    is_last = np.append(values[1:] != values[:-1], True)
+    if np.count_nonzero(is_last) <= n_bins + 1:
+        return values[is_last]
+    return np.unique(values[np.searchsorted(total, _wanted(n_bins, total[-1]))])
+
+
+def _wanted(n_bins: int, total: float) -> np.ndarray:
+    """Weights up to the edges, from the lowest value on."""
+    return np.linspace(0, 1, n_bins + 1) * total * (1 - ROUNDING)
+
+
+def _quick_edges(values: np.ndarray, n_bins: int) -> np.ndarray | None:
+    """The edges without sorting, which takes longest; None if some of them are tied."""
+    wanted = _wanted(n_bins, float(len(values)))
+    rank = np.maximum(np.ceil(wanted).astype(np.intp) - 1, 0)
+    edges = np.partition(values, rank)[rank]
+    return edges if np.all(edges[1:] > edges[:-1]) else None
+
+
+def number_bins(values: np.ndarray, edges: np.ndarray) -> Bins:
+    """Rows in the bins of a column of numbers.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,), float64
+    edges : ndarray of shape (n_edges,), float64, ascending
+
+    Returns
+    -------
+    Bins
+    """
+    within = (values >= edges[0]) & (values <= edges[-1])
+    place = _ranks(values, edges[1:-1])
+    share = np.zeros(len(values))
+    if len(edges) > 1:
+        share = (values - edges[place]) / np.diff(edges)[place]
+    if within.all():
+        return Bins(edges, place, share, 0)
+    place[~within], share[~within] = -1, 0.0
+    return Bins(edges, place, share, int(np.count_nonzero(~within)))
+
+
+def _ranks(values: np.ndarray, inner: np.ndarray) -> np.ndarray:
+    """How many of some numbers lie below each value."""
+    if len(inner) >= FEW_EDGES:
+        return np.searchsorted(inner, values)
+    rank = np.zeros(len(values), np.int8)
+    for edge in inner:
+        rank += values > edge
+    return rank.astype(np.intp)
+
+
+def without_empty(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Edges of which each that closes an empty bin is left out."""
+    place = number_bins(values, edges).place
+    filled = np.bincount(place[place >= 0], minlength=len(edges) - 1) > 0
+    if not filled.any():
+        return edges[:0]
+    # The upper edge of an empty bin goes, so that the bin becomes a part of the next one; the
+    # bins above the last filled one go for good.
+    last = np.flatnonzero(filled)[-1]
+    kept = np.concatenate([[True], filled[: last + 1]])
+    return edges[: last + 2][kept]

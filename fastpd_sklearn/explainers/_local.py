@@ -1,0 +1,113 @@
+"""What the explainers that move columns of given rows have in common: ICE and ALE."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import assert_all_finite, check_random_state
+
+from fastpd_sklearn.explainers import _checks, _models
+from fastpd_sklearn.explainers._columns import read_column
+from fastpd_sklearn.explainers._estimator import ModelExplainer
+from fastpd_sklearn.explainers._grid import make_template
+from fastpd_sklearn.explainers._moved_forest import ForestResponder, categorical_columns
+from fastpd_sklearn.explainers._moved_rows import PredictionResponder
+from fastpd_sklearn.explainers._moves import Responder
+from fastpd_sklearn.explainers._players import Players, make_players
+from fastpd_sklearn.explainers._response import RESPONSE_METHODS, Response
+from fastpd_sklearn.explainers._trees import OpenModel, columns_as_read
+from fastpd_sklearn.forest import Head, _frames, _rows, find_reader
+from fastpd_sklearn.forest._parity import check_reading
+
+
+class LocalExplainer(ModelExplainer):
+    """Base of explainers of any model that look at its response to moved columns."""
+
+    def _check_params(self) -> None:
+        _checks.check_choice("response_method", self.response_method, RESPONSE_METHODS)
+        _checks.check_n_jobs(self.n_jobs)
+        _checks.check_verbose(self.verbose)
+        check_random_state(self.random_state)
+
+    def _open_model(self, model) -> OpenModel:
+        reader, reading = find_reader(model), None
+        if reader is not None:
+            try:
+                reading = reader.read(model)
+            except NotFittedError:
+                raise
+            except ValueError:  # it cannot be read, but it can be called
+                reading = None
+        return OpenModel(model, reader, reading)
+
+    def _model_columns(self, opened: OpenModel, X) -> tuple[int | None, tuple[str, ...] | None]:
+        if opened.reading is None:
+            return _models.columns_of(opened.model)
+        return columns_as_read(opened.reading.input_map, X)
+
+    def _open_background(self, model, background, sample_weight):
+        """The opened model, and the rows and weights of a background, those without weight aside.
+
+        Returns
+        -------
+        opened : OpenModel
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        weights : ndarray of shape (n_rows,), or None
+        """
+        self._forget()
+        opened = self._open_model(model)
+        X = self._set_columns(model, opened, background)
+        weights = _checks.check_weights(sample_weight, X.shape[0])
+        X = X.tocsr() if sparse.issparse(X) else X
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            X, weights = _rows.take(X, kept), weights[kept]
+        return opened, X, weights
+
+    def _make_players(self) -> Players:
+        return make_players(self.n_features_in_, getattr(self, "feature_names_in_", None), None)
+
+    def _make_responder(self, opened: OpenModel, X) -> tuple[Responder, Head]:
+        """By the trees where the response is theirs or a function of their sum, else by calls."""
+        method, reading = self.response_method, opened.reading
+        if reading is not None:
+            head = reading.head
+            if method == "auto" or method in head.additive:
+                return self._read_responder(opened, X, None), head
+            if method == head.link_method:
+                answer = Head((method, "raw"), classes=head.classes, output_names=head.output_names)
+                return self._read_responder(opened, X, head.respond), answer
+        respond = Response(opened.model, method)
+        n_outputs = respond(_rows.take(X, slice(0, 1))).shape[1]
+        absent = 0.0 if reading is None else reading.input_map.absent
+        categorical = frozenset() if reading is None else categorical_columns(reading.forest)
+        return PredictionResponder(respond, n_outputs, absent, categorical), respond.head
+
+    def _read_responder(self, opened: OpenModel, X, inverse_link) -> ForestResponder:
+        model, reader, reading = opened
+        reading = reading._replace(input_map=reading.input_map.settled(X))
+        reading.input_map.open(X)
+        responder = ForestResponder(
+            reading.forest, reading.input_map, make_template(X), inverse_link, self.n_jobs
+        )
+        check_reading(
+            reader, model, reading, X, responder.predict_inputs, random_state=self.random_state
+        )
+        return responder
+
+
+def refuse_missing(X) -> None:
+    """Refuse missing and infinite numbers, for models that do not take them.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+    """
+    if not _frames.is_frame(X):
+        assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
+        return
+    for j, name in enumerate(X.columns):
+        column = read_column(X, j)
+        if column.labels is None:
+            assert_all_finite(column.values, input_name=f"X, column {name!r},")

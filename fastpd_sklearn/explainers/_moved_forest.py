@@ -1,0 +1,205 @@
+"""Moves of tree ensembles, exactly and without a call of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fastpd_sklearn.core import counting
+from fastpd_sklearn.core.binning import Bins
+from fastpd_sklearn.core.moves import Walker
+from fastpd_sklearn.core.routing import BinnedRows
+from fastpd_sklearn.core.threads import effective_n_threads
+from fastpd_sklearn.explainers._binned import bin_rows, slot_codes, threads_for
+from fastpd_sklearn.explainers._grid import Template
+from fastpd_sklearn.explainers._moves import Move
+from fastpd_sklearn.forest import Forest
+from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
+from fastpd_sklearn.forest._inputs import InputMap
+
+BLOCK_BYTES = 2**26
+"""Memory for what moves add to a block of rows."""
+
+MISSING = np.uint32(0xFFFFFFFF)
+"""The code of missing values, in 32 bits."""
+
+
+class ForestResponder:
+    """Reads all moved responses off the trees.
+
+    Parameters
+    ----------
+    forest : Forest
+    input_map : InputMap
+        Settled on the background.
+    template : Template
+        Makes rows that hold the points of a move.
+    inverse_link : callable, default=None
+        From margins, of shape (n_rows, n_outputs), to the response; None: the margins are it.
+    n_jobs : int or None
+    """
+
+    needs_model = False
+
+    def __init__(
+        self,
+        forest: Forest,
+        input_map: InputMap,
+        template: Template,
+        inverse_link: Callable | None,
+        n_jobs: int | None,
+    ) -> None:
+        self._made_from = (forest, input_map, template, inverse_link, n_jobs)
+        self._forest, self._input_map, self._template = forest, input_map, template
+        self._inverse_link, self._n_jobs = inverse_link, n_jobs
+        self.n_outputs = forest.n_outputs
+        self.absent = input_map.absent
+        self._bins = Bins(
+            forest.feature,
+            forest.threshold,
+            forest.missing_left,
+            forest.zero_as_missing,
+            forest.is_categorical,
+            forest.listed_left,
+            forest.category_start,
+            forest.category,
+            ZERO_THRESHOLD,
+            forest.strict,
+            forest.single,
+        )
+        self.categorical = categorical_columns(forest)
+        self._slot = {int(column): slot for slot, column in enumerate(self._bins.columns)}
+        self._walker = Walker(self._bins.tests, forest)
+
+    def __reduce__(self):
+        return ForestResponder, self._made_from
+
+    def predict_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        """Raw prediction from the forest's own inputs, for the check of a reading."""
+        return self._margins(self._bins.bin_matrix(inputs, self._threads(len(inputs)))[0])
+
+    def block_rows(self, n_moves: int) -> int:
+        """See :class:`Responder`."""
+        return max(1, BLOCK_BYTES // (48 * n_moves * self.n_outputs))
+
+    def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
+        """See :class:`Responder`."""
+        rows = self._bin(X)
+        out = np.empty((X.shape[0], len(points), self.n_outputs))
+        if column not in self._slot:
+            out[:] = self._respond(self._margins(rows))[:, None]
+            return out
+        codes = self._codes({column: points})[column]
+        for code in np.unique(codes):
+            held = {column: np.full(X.shape[0], code)}
+            out[:, codes == code] = self._respond(self._margins(rows, held))[:, None]
+        return out
+
+    def differences(self, X, moves: list[Move]) -> np.ndarray:
+        """See :class:`Responder`."""
+        rows = self._bin(X)
+        margins = None if self._inverse_link is None else self._margins(rows)
+        # A move's responses lie together: its moments are taken over the rows.
+        out = np.zeros((len(moves), self.n_outputs, X.shape[0])).transpose(0, 2, 1)
+        left = [k for k, move in enumerate(moves) if move.column in self._slot]
+        while left:  # in one walk a column has one move
+            now = list({moves[k].column: k for k in left}.values())
+            low, high = self._walk(rows, [moves[k] for k in now])
+            if margins is None:
+                out[now] = high - low
+            else:
+                for k, one, other in zip(now, low, high, strict=True):
+                    out[k] = self._respond(margins + other) - self._respond(margins + one)
+            left = [k for k in left if k not in now]
+        return out
+
+    def mixed_difference(self, X, first: Move, second: Move) -> np.ndarray:
+        """See :class:`Responder`."""
+        rows = self._bin(X)
+        if first.column not in self._slot or second.column not in self._slot:
+            return np.zeros((X.shape[0], self.n_outputs))
+        ends = [self._ends(rows, move) for move in (first, second)]
+        corner = [
+            self._respond(self._margins(rows, {first.column: one, second.column: other}))
+            for one in ends[0]
+            for other in ends[1]
+        ]
+        return (corner[3] - corner[1]) - (corner[2] - corner[0])
+
+    # ------------------------------------------------------------------ codes
+
+    def _threads(self, n_rows: int) -> int:
+        return threads_for(n_rows * self._forest.n_trees, effective_n_threads(self._n_jobs))
+
+    def _bin(self, X) -> BinnedRows:
+        return bin_rows(self._input_map, self._bins, X, self._threads(X.shape[0]))
+
+    def _margins(self, rows: BinnedRows, held: dict[int, np.ndarray] | None = None) -> np.ndarray:
+        """Raw prediction, with some columns held at other codes."""
+        if held:
+            rows = BinnedRows(rows.data.copy(), rows.offset, rows.width, rows.n_rows)
+            for column, codes in held.items():
+                slot_codes(rows, self._slot[column])[:] = codes
+        return counting.predict(
+            rows,
+            self._bins.tests,
+            self._forest,
+            self._forest.value,
+            self._forest.tree_output,
+            self._forest.intercept,
+            self._threads(rows.n_rows),
+        )
+
+    def _respond(self, margins: np.ndarray) -> np.ndarray:
+        return margins if self._inverse_link is None else self._inverse_link(margins)
+
+    def _codes(self, points: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+        """The codes of some points of some columns, all made in one go."""
+        size = max(len(p) for p in points.values())
+        padded = {j: p[np.minimum(np.arange(size), len(p) - 1)] for j, p in points.items()}
+        rows = self._bin(self._template.rows(padded))
+        return {j: slot_codes(rows, self._slot[j])[: len(p)] for j, p in points.items()}
+
+    def _ends(self, rows: BinnedRows, move: Move) -> tuple[np.ndarray, np.ndarray]:
+        """The codes that a move gives to its column."""
+        codes = self._codes({move.column: move.points})[move.column]
+        own = slot_codes(rows, self._slot[move.column])
+        return _placed(codes, move.low, own), _placed(codes, move.high, own)
+
+    def _walk(self, rows: BinnedRows, moves: list[Move]) -> tuple[np.ndarray, np.ndarray]:
+        """What low and high points add to the margins, each (n_moves, n_rows, n_outputs)."""
+        codes = self._codes({move.column: move.points for move in moves})
+        ends = np.empty((2, len(moves), rows.n_rows), np.uint32)
+        of_slot = np.full(len(self._slot), -1, np.int32)
+        for m, move in enumerate(moves):
+            slot = self._slot[move.column]
+            of_slot[slot] = m
+            own, points = _widened(slot_codes(rows, slot)), _widened(codes[move.column])
+            ends[0, m], ends[1, m] = _placed(points, move.low, own), _placed(points, move.high, own)
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        added = self._walker.move(rows, of_slot, low, high, self._threads(rows.n_rows))
+        added = added.transpose(1, 0, 3, 2)
+        is_swapped = (ends[0] > ends[1])[:, :, None]
+        if not is_swapped.any():
+            return added[0], added[1]
+        return np.where(is_swapped, added[1], added[0]), np.where(is_swapped, added[0], added[1])
+
+
+def categorical_columns(forest: Forest) -> frozenset[int]:
+    """Columns that trees split by category."""
+    return frozenset(np.unique(forest.feature[forest.is_categorical]).tolist())
+
+
+def _placed(points: np.ndarray, place: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """A point for every row, or the row's own where the place is -1."""
+    placed = points[place]
+    stays = place < 0
+    return np.where(stays, own, placed) if stays.any() else placed
+
+
+def _widened(codes: np.ndarray) -> np.ndarray:
+    """Codes in 32 bits, of which missing is the largest number."""
+    wide = codes.astype(np.uint32)
+    wide[codes == np.iinfo(codes.dtype).max] = MISSING
+    return wide

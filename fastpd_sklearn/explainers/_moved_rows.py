@@ -1,0 +1,96 @@
+"""Moves of any model, by prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastpd_sklearn.explainers._moves import Move
+from fastpd_sklearn.explainers._response import Response
+from fastpd_sklearn.forest import _rows
+
+BLOCK_ROWS = 50_000
+"""Rows that the model predicts at a time."""
+
+
+class PredictionResponder:
+    """Makes the moved rows and lets the model predict them, many in one call.
+
+    Parameters
+    ----------
+    respond : Response
+    n_outputs : int
+    absent : float
+        See :class:`Responder`.
+    categorical : frozenset of int
+    """
+
+    needs_model = True
+
+    def __init__(self, respond: Response, n_outputs: int, absent: float, categorical) -> None:
+        self.n_outputs = n_outputs
+        self.absent, self.categorical = absent, categorical
+        self._respond = respond
+
+    def block_rows(self, n_moves: int) -> int:
+        """See :class:`Responder`."""
+        return BLOCK_ROWS // 4
+
+    def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
+        """See :class:`Responder`."""
+        n_rows, n_points = X.shape[0], len(points)
+        out = np.empty((n_rows, n_points, self.n_outputs))
+        step = max(1, BLOCK_ROWS // n_points)
+        for start in range(0, n_rows, step):
+            stop = min(n_rows, start + step)
+            rows = _rows.take(X, np.repeat(np.arange(start, stop), n_points))
+            values = np.tile(points, stop - start)
+            moved = _rows.with_values(rows, {column: values})
+            out[start:stop] = self._respond(moved).reshape(stop - start, n_points, -1)
+        return out
+
+    def differences(self, X, moves: list[Move]) -> np.ndarray:
+        """See :class:`Responder`: two predictions a row and move."""
+        n_rows = X.shape[0]
+        out = np.empty((len(moves), n_rows, self.n_outputs))
+        step = max(1, BLOCK_ROWS // (2 * n_rows))
+        for start in range(0, len(moves), step):
+            some = moves[start : start + step]
+            rows = _rows.take(X, np.tile(np.arange(n_rows), 2 * len(some)))
+            values: dict[int, np.ndarray] = {}
+            for k, move in enumerate(some):
+                old = values.get(move.column)
+                if old is None:
+                    old = values[move.column] = _values(rows, move)
+                for side, place in enumerate((move.low, move.high)):
+                    part = slice((2 * k + side) * n_rows, (2 * k + side + 1) * n_rows)
+                    _put(old[part], move.points, place)
+            response = self._respond(_rows.with_values(rows, values))
+            response = response.reshape(len(some), 2, n_rows, self.n_outputs)
+            out[start : start + step] = response[:, 1] - response[:, 0]
+        return out
+
+    def mixed_difference(self, X, first: Move, second: Move) -> np.ndarray:
+        """See :class:`Responder`: four predictions a row."""
+        n_rows = X.shape[0]
+        rows = _rows.take(X, np.tile(np.arange(n_rows), 4))
+        values = {move.column: _values(rows, move) for move in (first, second)}
+        for corner in range(4):
+            part = slice(corner * n_rows, (corner + 1) * n_rows)
+            one, other = (first.low, first.high)[corner // 2], (second.low, second.high)[corner % 2]
+            _put(values[first.column][part], first.points, one)
+            _put(values[second.column][part], second.points, other)
+        response = self._respond(_rows.with_values(rows, values))
+        corners = response.reshape(4, n_rows, self.n_outputs)
+        return (corners[3] - corners[1]) - (corners[2] - corners[0])
+
+
+def _values(rows, move: Move) -> np.ndarray:
+    """A column's own values, in an array that holds the points of a move as well."""
+    own = _rows.column_array(rows, move.column)
+    dtype = object if object in (own.dtype, move.points.dtype) else np.result_type(own, np.float64)
+    return own.astype(dtype)
+
+
+def _put(values: np.ndarray, points: np.ndarray, place: np.ndarray) -> None:
+    moved = place >= 0
+    values[moved] = points[place[moved]]

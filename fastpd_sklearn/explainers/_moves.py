@@ -1,0 +1,80 @@
+"""Columns of given rows that take other values: all that ICE and ALE ask of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A column, points that it may take, and two of these for every row.
+
+    Parameters
+    ----------
+    column : int
+    points : ndarray of shape (n_points,)
+        Numbers, or labels of a column of labels.
+    low, high : ndarray of shape (n_rows,), int
+        Numbers of points. The row's own value lies between the two, or is one of them; both
+        are -1 where the row is to stay as it is.
+    """
+
+    column: int
+    points: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def part(self, rows: slice) -> Move:
+        """The move of some of the rows."""
+        return Move(self.column, self.points, self.low[rows], self.high[rows])
+
+
+class Responder(Protocol):
+    """A response of a model, for rows with some columns moved.
+
+    Attributes
+    ----------
+    n_outputs : int
+    absent : float
+        What an absent entry of a sparse matrix means.
+    categorical : frozenset of int
+        Columns of numbers that the model is known to take for categories.
+    needs_model : bool
+        Whether the model is called.
+    """
+
+    n_outputs: int
+    absent: float
+    categorical: frozenset[int]
+    needs_model: bool
+
+    def block_rows(self, n_moves: int) -> int:
+        """How many rows to move at a time, so that memory stays bounded."""
+
+    def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
+        """The response of every row with a column at every point.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_points, n_outputs), float64
+        """
+
+    def differences(self, X, moves: list[Move]) -> np.ndarray:
+        """The response at the high point less that at the low one, for every move by itself.
+
+        Returns
+        -------
+        ndarray of shape (n_moves, n_rows, n_outputs), float64
+            Zero for rows that stay.
+        """
+
+    def mixed_difference(self, X, first: Move, second: Move) -> np.ndarray:
+        """The difference over the first move of the difference over the second.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs), float64
+        """
