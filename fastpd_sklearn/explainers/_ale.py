@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from fastpd_sklearn.core.threads import effective_n_threads
 from fastpd_sklearn.explainers import _checks
 from fastpd_sklearn.explainers._ale_compute import Background, Settings, accumulated_effects
 from fastpd_sklearn.explainers._ale_results import ALECurve, ALESurface
@@ -211,6 +212,7 @@ default="auto"
         output_columns(names, selection)
         settings = self._settings(players, responder.categorical, X.shape[0])
         rows = Background(X, weights, players, responder.absent, settings)
+        rows.prepare(sorted({j for term in terms for j in term}))
         self._check_pairs(rows, terms, players)
         effects = accumulated_effects(responder, rows, terms, names, selection, settings)
         tags = {**self._tag_values(), **input_tags_of(model)}
@@ -255,6 +257,7 @@ default="auto"
             category_order=self.category_order,
             confidence=self.confidence,
             n_bootstrap=int(self.n_bootstrap),
+            n_threads=effective_n_threads(self.n_jobs),
             rng=check_random_state(self.random_state),
             report=report,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,9 @@ from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.explainers._response import Selection
 from fastpd_sklearn.forest import _rows
 
+MANY_VALUES = 100_000
+"""Values that are worth a pool of threads; NumPy lets them sort at the same time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Settings:
@@ -34,6 +38,7 @@ class Settings:
     category_order : {"similarity", "coded"}
     confidence : float or None
     n_bootstrap : int
+    n_threads : int
     rng : numpy.random.RandomState
     report : callable
         Is told how many rows are done.
@@ -45,6 +50,7 @@ class Settings:
     category_order: str
     confidence: float | None
     n_bootstrap: int
+    n_threads: int
     rng: np.random.RandomState
     report: Callable[[int], None]
 
@@ -67,6 +73,14 @@ class Background:
         self.X, self.weights = X, weights
         self._names, self._absent, self._settings = players.names, absent, settings
         self._bins: dict[int, Bins] = {}
+
+    def prepare(self, columns: list[int]) -> None:
+        """Make the bins of some columns, several at a time where that is worth it."""
+        n_threads = min(self._settings.n_threads, len(columns))
+        if n_threads == 1 or self.X.shape[0] * len(columns) < MANY_VALUES:
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(self.bins, columns))
 
     def bins(self, j: int) -> Bins:
         """The bins of a column."""
