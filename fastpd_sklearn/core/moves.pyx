@@ -31,6 +31,13 @@ cdef struct Node:
     uint32_t low, span
 
 
+cdef struct Cell:
+    # A row's code in a column, and those of the ends of its move: low, and low + width.
+    uint32_t code
+    uint32_t low
+    uint32_t width
+
+
 cdef struct Trees:
     const Node* nodes
     const uint8_t* tables
@@ -41,7 +48,7 @@ cdef struct Trees:
 
 
 cdef struct Ends:
-    const int32_t* of_slot  # the move of a column, n_moves for those that stay
+    const int32_t* of_slot  # the move of a column, -1 for those that stay
     const uint32_t* low
     const uint32_t* high
     int64_t n_moves, n_slots
@@ -51,16 +58,15 @@ cdef struct Fork:
     # A place where a move may leave a row's path; then where an end is to be walked from.
     int32_t row
     int32_t node
+    int32_t slot
     int32_t end
 
 
 cdef struct Scratch:
-    # Of a block of rows: code[slot] and the codes of both ends of each move, row after row.
-    uint32_t* code
-    uint32_t* moved
+    Cell* cells         # of a block of rows, row after row
     double* sums
     int32_t* leaf       # by row: where it arrives as it is
-    int32_t* left_path  # by row and end: the last tree in which it has left the row's own path
+    int32_t* left_path  # by row, column and end: the last tree in which it has left the path
     Fork* forks
     Fork* starts
 
@@ -129,7 +135,6 @@ cdef class Walker:
         cdef const int64_t[::1] start = self.start
         cdef const int32_t[::1] output = self.output
         cdef const uint8_t[::1] tables = self.tables
-        cdef const int32_t[::1] of_slot
         cdef Trees trees
         cdef Ends ends
         cdef int status = 0
@@ -137,13 +142,10 @@ cdef class Walker:
         cdef double[:, :, :, ::1] out = out_array
         if out_array.size == 0 or start.shape[0] == 1:
             return out_array
-        stays = np.append(move_of_slot, np.int32(-1))
-        stays[stays < 0] = low.shape[0]
-        of_slot = stays
         trees.nodes, trees.tables, trees.value = <const Node*> &nodes[0, 0], &tables[0], &value[0, 0]
         trees.start, trees.output, trees.n_trees = &start[0], &output[0], start.shape[0] - 1
         trees.n_values, trees.n_outputs = value.shape[1], self.n_outputs
-        ends.of_slot, ends.low, ends.high = &of_slot[0], &low[0, 0], &high[0, 0]
+        ends.of_slot, ends.low, ends.high = &move_of_slot[0], &low[0, 0], &high[0, 0]
         ends.n_moves, ends.n_slots = low.shape[0], self.n_slots
         for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
             status += _move_block(
@@ -181,8 +183,7 @@ cdef int _move_block(
         for s in range(n_sums):
             for r in range(last - first):
                 out[s * codes.n_rows + first + r] = scratch.sums[r * n_sums + s]
-    free(scratch.code)
-    free(scratch.moved)
+    free(scratch.cells)
     free(scratch.sums)
     free(scratch.leaf)
     free(scratch.left_path)
@@ -195,88 +196,85 @@ cdef int _start(
     Scratch* scratch, const Codes* codes, const Ends* ends, int64_t depth, int64_t n_sums,
     int64_t first, int64_t n,
 ) noexcept nogil:
-    """The codes of a block, row after row; rows beyond the last one have zeros, and no forks."""
-    cdef int64_t stride = ends.n_slots + 1, moved_stride = 2 * (ends.n_moves + 1), r, s, m
-    scratch.code = <uint32_t*> calloc(BLOCK * stride, sizeof(uint32_t))
-    scratch.moved = <uint32_t*> calloc(BLOCK * moved_stride, sizeof(uint32_t))
+    """The cells of a block; rows beyond the last one have zeros, and no forks."""
+    cdef int64_t stride = ends.n_slots + 1, r, m, s
+    cdef Cell* cell
+    scratch.cells = <Cell*> calloc(BLOCK * stride, sizeof(Cell))
     scratch.sums = <double*> calloc(BLOCK * n_sums, sizeof(double))
     scratch.leaf = <int32_t*> malloc(BLOCK * sizeof(int32_t))
-    scratch.left_path = <int32_t*> calloc(BLOCK * moved_stride, sizeof(int32_t))
-    scratch.forks = <Fork*> malloc((BLOCK * (depth + 1) + 1) * sizeof(Fork))
+    scratch.left_path = <int32_t*> calloc(2 * BLOCK * stride, sizeof(int32_t))
+    scratch.forks = <Fork*> malloc((BLOCK * depth + 1) * sizeof(Fork))
     scratch.starts = <Fork*> malloc((2 * BLOCK * depth + LANES) * sizeof(Fork))
     if (
-        scratch.code == NULL or scratch.moved == NULL or scratch.sums == NULL
-        or scratch.leaf == NULL or scratch.left_path == NULL or scratch.forks == NULL
-        or scratch.starts == NULL
+        scratch.cells == NULL or scratch.sums == NULL or scratch.leaf == NULL
+        or scratch.left_path == NULL or scratch.forks == NULL or scratch.starts == NULL
     ):
         return -1
     for s in range(ends.n_slots):
-        _spread(codes, s, first, n, scratch.code + s, stride)
-    for m in range(ends.n_moves):
+        _spread(codes, s, first, n, scratch.cells + s, stride)
+        m = ends.of_slot[s]
         for r in range(n):
-            scratch.moved[r * moved_stride + 2 * m] = ends.low[m * codes.n_rows + first + r]
-            scratch.moved[r * moved_stride + 2 * m + 1] = ends.high[m * codes.n_rows + first + r]
+            cell = scratch.cells + r * stride + s
+            cell.low = cell.code if m < 0 else ends.low[m * codes.n_rows + first + r]
+            cell.width = 0 if m < 0 else ends.high[m * codes.n_rows + first + r] - cell.low
     return 0
 
 
 cdef void _spread(
-    const Codes* codes, int64_t slot, int64_t first, int64_t n, uint32_t* out, int64_t step
+    const Codes* codes, int64_t slot, int64_t first, int64_t n, Cell* out, int64_t step
 ) noexcept nogil:
-    """The codes of a column in 32 bits, `step` apart."""
+    """The codes of a column in 32 bits, `step` cells apart."""
     cdef const uint8_t* column = codes.data + codes.offset[slot]
+    cdef uint32_t code
     cdef int64_t r
     if codes.width[slot] == 1:
         for r in range(n):
-            out[r * step] = 0xFFFFFFFFu if column[first + r] == 0xFF else column[first + r]
+            code = column[first + r]
+            out[r * step].code = 0xFFFFFFFFu if code == 0xFF else code
     elif codes.width[slot] == 2:
         for r in range(n):
-            out[r * step] = (<const uint16_t*> column)[first + r]
-            if out[r * step] == 0xFFFF:
-                out[r * step] = 0xFFFFFFFFu
+            code = (<const uint16_t*> column)[first + r]
+            out[r * step].code = 0xFFFFFFFFu if code == 0xFFFF else code
     else:
         for r in range(n):
-            out[r * step] = (<const uint32_t*> column)[first + r]
+            out[r * step].code = (<const uint32_t*> column)[first + r]
 
 
 cdef inline bint _goes_left(const Node* node, const uint8_t* tables, uint32_t code) noexcept nogil:
     return passes(tables, node.table, node.low, node.span, code, 0xFFFFFFFFu)
 
 
-cdef inline bint _may_fork(const Node* node, uint32_t low, uint32_t high) noexcept nogil:
+cdef inline bint _may_fork(const Node* node, const Cell* cell) noexcept nogil:
     """Whether an end may go another way than the row's own code, which lies between the two."""
     # The last code that goes left, missing apart, is low + span, modulo 2 ** 32.
-    return (node.table >= 0 or node.low + node.span - low < high - low)
+    return (node.low + node.span - cell.low < cell.width) | (node.table >= 0)
 
 
 cdef int64_t _walk_rows(
     const Trees* trees, const Ends* ends, Scratch* scratch, int64_t root, int64_t n
 ) noexcept nogil:
     """Rows through a tree as they are; how many forks are listed, those of a row from the root down."""
-    cdef int64_t stride = ends.n_slots + 1, moved_stride = 2 * (ends.n_moves + 1)
-    cdef int64_t group, r, k, n_forks = 0
+    cdef int64_t stride = ends.n_slots + 1, group, r, k, n_forks = 0
     cdef const Node* node[LANES]
     cdef const Node* next_node
-    cdef const uint32_t* code[LANES]
-    cdef const uint32_t* moved[LANES]
-    cdef int32_t m
+    cdef const Cell* row[LANES]
+    cdef const Cell* cell
     cdef bint is_moving
     for group in range((n + LANES - 1) // LANES):
         r = group * LANES
         for k in range(LANES):
             node[k] = trees.nodes + root
-            code[k] = scratch.code + (r + k) * stride
-            moved[k] = scratch.moved + (r + k) * moved_stride
+            row[k] = scratch.cells + (r + k) * stride
         is_moving = True
         while is_moving:
             is_moving = False
             for k in range(LANES):
-                m = ends.of_slot[node[k].slot]
+                cell = row[k] + node[k].slot
                 scratch.forks[n_forks].row = <int32_t> (r + k)
                 scratch.forks[n_forks].node = <int32_t> (node[k] - trees.nodes)
-                scratch.forks[n_forks].end = 2 * m
-                n_forks += _may_fork(node[k], moved[k][2 * m], moved[k][2 * m + 1])
+                n_forks += _may_fork(node[k], cell)
                 next_node = trees.nodes + node[k].child[
-                    _goes_left(node[k], trees.tables, code[k][node[k].slot])
+                    _goes_left(node[k], trees.tables, cell.code)
                 ]
                 is_moving = is_moving | (next_node != node[k])
                 node[k] = next_node
@@ -289,29 +287,27 @@ cdef int64_t _list_starts(
     const Trees* trees, const Ends* ends, Scratch* scratch, int32_t tree, int64_t n_forks
 ) noexcept nogil:
     """The nodes from which ends go on by themselves, each end at its first fork only."""
-    cdef int64_t stride = ends.n_slots + 1, moved_stride = 2 * (ends.n_moves + 1)
-    cdef int64_t i, n = 0
-    cdef int32_t e, end
+    cdef int64_t stride = ends.n_slots + 1, i, cell_number, n = 0
+    cdef int32_t e
     cdef bint side, leaves
     cdef const Node* node
-    cdef const Fork* fork
+    cdef const Cell* cell
     for i in range(n_forks):
-        fork = &scratch.forks[i]
-        node = trees.nodes + fork.node
-        side = _goes_left(node, trees.tables, scratch.code[fork.row * stride + node.slot])
+        node = trees.nodes + scratch.forks[i].node
+        cell_number = scratch.forks[i].row * stride + node.slot
+        cell = scratch.cells + cell_number
+        side = _goes_left(node, trees.tables, cell.code)
         for e in range(2):
-            end = fork.end + e
             leaves = (
-                end < 2 * ends.n_moves
-                and scratch.left_path[fork.row * moved_stride + end] != tree
-                and _goes_left(node, trees.tables, scratch.moved[fork.row * moved_stride + end])
-                != side
+                _goes_left(node, trees.tables, cell.low + cell.width * e) != side
+                and scratch.left_path[2 * cell_number + e] != tree
             )
-            scratch.starts[n].row = fork.row
+            scratch.starts[n].row = scratch.forks[i].row
             scratch.starts[n].node = node.child[not side]
-            scratch.starts[n].end = end
+            scratch.starts[n].slot = node.slot
+            scratch.starts[n].end = e
             if leaves:
-                scratch.left_path[fork.row * moved_stride + end] = tree
+                scratch.left_path[2 * cell_number + e] = tree
             n += leaves
     return n
 
@@ -321,41 +317,43 @@ cdef void _walk_ends(
     int64_t n
 ) noexcept nogil:
     """Ends from where they start on their own; adds what their leaves differ by."""
-    cdef int64_t stride = ends.n_slots + 1, moved_stride = 2 * (ends.n_moves + 1)
-    cdef int64_t group, i, k, v
+    cdef int64_t stride = ends.n_slots + 1, group, i, k, v
     cdef const Node* node[LANES]
     cdef const Node* next_node
-    cdef const uint32_t* code[LANES]
-    cdef uint32_t moved[LANES]
-    cdef int32_t move[LANES]
+    cdef const Cell* row[LANES]
+    cdef uint32_t code[LANES]
+    cdef int32_t slot[LANES]
+    cdef const Fork* start
+    cdef const Cell* cell
     cdef bint is_moving
     cdef double* sums
-    for k in range(LANES):  # lanes beyond the last one walk in place
+    for k in range(LANES):  # lanes beyond the last one walk for nothing
         scratch.starts[n + k] = scratch.starts[0]
     for group in range((n + LANES - 1) // LANES):
         i = group * LANES
         for k in range(LANES):
-            node[k] = trees.nodes + scratch.starts[i + k].node
-            code[k] = scratch.code + scratch.starts[i + k].row * stride
-            move[k] = scratch.starts[i + k].end // 2
-            moved[k] = scratch.moved[
-                scratch.starts[i + k].row * moved_stride + scratch.starts[i + k].end
-            ]
+            start = &scratch.starts[i + k]
+            node[k] = trees.nodes + start.node
+            row[k] = scratch.cells + start.row * stride
+            slot[k] = start.slot
+            cell = row[k] + start.slot
+            code[k] = cell.low + cell.width * start.end
         is_moving = True
         while is_moving:
             is_moving = False
             for k in range(LANES):
+                cell = row[k] + node[k].slot
                 next_node = trees.nodes + node[k].child[_goes_left(
-                    node[k], trees.tables,
-                    moved[k] if ends.of_slot[node[k].slot] == move[k] else code[k][node[k].slot],
+                    node[k], trees.tables, code[k] if node[k].slot == slot[k] else cell.code
                 )]
                 is_moving = is_moving | (next_node != node[k])
                 node[k] = next_node
         for k in range(min(<int64_t> LANES, n - i)):
-            sums = scratch.sums + scratch.starts[i + k].row * n_sums
-            sums += scratch.starts[i + k].end * trees.n_outputs + output
+            start = &scratch.starts[i + k]
+            sums = scratch.sums + start.row * n_sums + output
+            sums += (2 * ends.of_slot[start.slot] + start.end) * trees.n_outputs
             for v in range(trees.n_values):
                 sums[v] += (
                     trees.value[(node[k] - trees.nodes) * trees.n_values + v]
-                    - trees.value[scratch.leaf[scratch.starts[i + k].row] * trees.n_values + v]
+                    - trees.value[scratch.leaf[start.row] * trees.n_values + v]
                 )
