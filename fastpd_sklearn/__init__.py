@@ -5,6 +5,7 @@ try:
         ALEExplainer,
         Explanation,
         FastPDExplainer,
+        ICEExplainer,
         PathDependentExplainer,
         VanillaPDExplainer,
     )
@@ -25,6 +26,7 @@ __all__ = [
     "ALEExplainer",
     "Explanation",
     "FastPDExplainer",
+    "ICEExplainer",
     "PathDependentExplainer",
     "VanillaPDExplainer",
 ]

@@ -6,6 +6,7 @@ from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._curve import CategoryCurve, StepCurve, StepSurface
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fastpd import FastPDExplainer
+from fastpd_sklearn.explainers._ice import ICEExplainer
 from fastpd_sklearn.explainers._pathdependent import PathDependentExplainer
 from fastpd_sklearn.explainers._protocol import Engine
 from fastpd_sklearn.explainers._vanilla import VanillaPDExplainer
@@ -19,6 +20,7 @@ __all__ = [
     "Engine",
     "Explanation",
     "FastPDExplainer",
+    "ICEExplainer",
     "PathDependentExplainer",
     "StepCurve",
     "StepSurface",

@@ -12,6 +12,7 @@ from fastpd_sklearn.core.moves import Walker
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.threads import effective_n_threads
 from fastpd_sklearn.explainers._binned import bin_rows, slot_codes, threads_for
+from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._moves import Move
 from fastpd_sklearn.forest import Forest
@@ -86,15 +87,28 @@ class ForestResponder:
     def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        out = np.empty((X.shape[0], len(points), self.n_outputs))
+        out = np.empty((self.n_outputs, X.shape[0], len(points)))
         if column not in self._slot:
-            out[:] = self._respond(self._margins(rows))[:, None]
+            out[:] = self._respond(self._margins(rows)).T[:, :, None]
             return out
         codes = self._codes({column: points})[column]
         for code in np.unique(codes):
             held = {column: np.full(X.shape[0], code)}
-            out[:, codes == code] = self._respond(self._margins(rows, held))[:, None]
+            out[:, :, codes == code] = self._respond(self._margins(rows, held)).T[:, :, None]
         return out
+
+    def breaks(self, column: int) -> np.ndarray | None:
+        """See :class:`Responder`."""
+        if column not in self._slot:
+            return np.empty(0)
+        if column in self.categorical:
+            return None
+        edges = self._bins.slot_edges(self._slot[column])
+        return effective_breaks(edges, self._forest.strict, self._forest.single)
+
+    def pieces(self, breaks: np.ndarray) -> np.ndarray:
+        """See :class:`Responder`."""
+        return piece_points(breaks, self._forest.strict, self._forest.single)
 
     def differences(self, X, moves: list[Move]) -> np.ndarray:
         """See :class:`Responder`."""

@@ -38,15 +38,23 @@ class PredictionResponder:
     def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
         """See :class:`Responder`."""
         n_rows, n_points = X.shape[0], len(points)
-        out = np.empty((n_rows, n_points, self.n_outputs))
+        out = np.empty((self.n_outputs, n_rows, n_points))
         step = max(1, BLOCK_ROWS // n_points)
         for start in range(0, n_rows, step):
             stop = min(n_rows, start + step)
             rows = _rows.take(X, np.repeat(np.arange(start, stop), n_points))
             values = np.tile(points, stop - start)
             moved = _rows.with_values(rows, {column: values})
-            out[start:stop] = self._respond(moved).reshape(stop - start, n_points, -1)
+            out[:, start:stop] = self._respond(moved).T.reshape(-1, stop - start, n_points)
         return out
+
+    def breaks(self, column: int) -> None:
+        """None: where a model jumps is unknown."""
+        return None
+
+    def pieces(self, breaks: np.ndarray) -> np.ndarray:
+        """See :class:`Responder`; never needed, since there are no breaks."""
+        raise NotImplementedError
 
     def differences(self, X, moves: list[Move]) -> np.ndarray:
         """See :class:`Responder`: two predictions a row and move."""

@@ -59,8 +59,14 @@ class Responder(Protocol):
 
         Returns
         -------
-        ndarray of shape (n_rows, n_points, n_outputs), float64
+        ndarray of shape (n_outputs, n_rows, n_points), float64
         """
+
+    def breaks(self, column: int) -> np.ndarray | None:
+        """Where curves may jump, ascending; None if they are no step functions of numbers."""
+
+    def pieces(self, breaks: np.ndarray) -> np.ndarray:
+        """One number in each piece between the breaks, shape (n_breaks + 1,)."""
 
     def differences(self, X, moves: list[Move]) -> np.ndarray:
         """The response at the high point less that at the low one, for every move by itself.

@@ -1,0 +1,524 @@
+"""Individual conditional expectation: the response of every row along a feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from fastpd_sklearn.explainers import _checks
+from fastpd_sklearn.explainers._columns import Column, read_column
+from fastpd_sklearn.explainers._ice_grid import (
+    STRATEGIES,
+    Axis,
+    check_percentiles,
+    given_points,
+    make_points,
+    slopes,
+)
+from fastpd_sklearn.explainers._local import LocalExplainer, refuse_missing
+from fastpd_sklearn.explainers._moves import Responder
+from fastpd_sklearn.explainers._players import Players, as_list
+from fastpd_sklearn.explainers._response import (
+    Selection,
+    input_tags_of,
+    output_columns,
+    select_outputs,
+)
+from fastpd_sklearn.forest import _rows
+
+BLOCK_BYTES = 2**25
+"""Size of the curves that are made at a time."""
+
+
+@dataclass(eq=False)
+class FittedICE:
+    """What :class:`ICEExplainer` works with.
+
+    Parameters
+    ----------
+    responder : Responder
+    players : Players
+    axes : list of Axis
+    selection : Selection
+    derivative : bool
+    tags : dict of str to bool
+        What the model says of its input.
+    """
+
+    responder: Responder
+    players: Players
+    axes: list[Axis]
+    selection: Selection
+    derivative: bool
+    tags: dict[str, bool]
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of ``transform``."""
+        return sum(len(axis.points) for axis in self.axes) * len(self.selection.outputs)
+
+    def blocks(self, X) -> Iterator[tuple[slice, int, np.ndarray]]:
+        """Curves of blocks of rows.
+
+        Yields
+        ------
+        part : slice
+            The rows.
+        k : int
+            The number of the axis.
+        curves : ndarray of shape (n_outputs, n_rows, n_points)
+        """
+        n_rows = X.shape[0]
+        X = X.tocsr() if sparse.issparse(X) else X
+        largest = max(len(axis.all_points) for axis in self.axes)
+        step = max(1, BLOCK_BYTES // (8 * largest * self.responder.n_outputs))
+        for start in range(0, n_rows, step):
+            part = slice(start, min(n_rows, start + step))
+            rows = X if step >= n_rows else _rows.take(X, part)
+            for k, axis in enumerate(self.axes):
+                yield part, k, self._curves(rows, axis)
+
+    def _curves(self, rows, axis: Axis) -> np.ndarray:
+        curves = self.responder.curves(rows, axis.column, axis.all_points)
+        shown = self.selection.response(curves.transpose(1, 2, 0)).transpose(2, 0, 1)
+        if axis.anchor is not None:
+            shown = shown[:, :, :-1] - shown[:, :, -1:]
+        return slopes(shown, axis.points) if self.derivative else shown
+
+
+class ICEExplainer(LocalExplainer):
+    """Explain any model by the response of each row along its features.
+
+    The curve of a row and a feature says what the model would respond if the feature had other
+    values, all else being the row's own. Where curves are not parallel, the feature interacts
+    with others. Partial dependence is the mean of the curves.
+
+    Tree ensembles are not called for this: curves are read off the trees, also for responses
+    that are a function of their sum, such as probabilities of a boosted classifier.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+        The model: fitted by ``fit(X, y)``, or left as it is if it is a ``FrozenEstimator``.
+        Not needed for ``fit(model, background)``.
+    features : list of int or str, default=None
+        Columns by number or name. None: all of them.
+    grid_resolution : int or "exact", default=100
+        The most points of a column of numbers; all values that occur if they are fewer.
+        "exact", for tree ensembles, is one point in each piece between thresholds: the
+        complete step functions.
+    percentiles : tuple of float, default=(0.05, 0.95)
+        Shares of the background below the ends of a grid.
+    strategy : {"uniform", "quantile", "unique"}, default="uniform"
+        Whether points are equally spaced between the percentiles, as scikit-learn has them,
+        quantiles, or all values that occur.
+    custom_values : dict of int or str to array-like, default=None
+        Points of some columns, instead of those of ``strategy``. NaN stands for missing.
+    categorical_features : list of int or str, default=None
+        Columns of numbers that are categories: all that occur are points. Columns of labels are
+        always categorical; None adds those that a tree ensemble is known to split by category.
+    missing : bool, default=False
+        Whether a column of numbers with missing values has a point more, NaN.
+    centered : bool or dict of int or str to value, default=False
+        Whether curves start at zero (c-ICE); a dict says at which value of a feature they are
+        zero, True and features that are not in the dict: at the first point.
+    derivative : bool, default=False
+        Whether the slopes of the curves are shown instead (d-ICE), by central differences
+        between the points.
+    target : object, default=None
+        A class label, or the number of an output, where the model has several; None for all. A
+        binary classifier has one output, that of ``classes_[1]``.
+    response_method : {"auto", "raw", "predict", "predict_proba", "decision_function"}, \
+default="auto"
+        The response to explain. "auto" is the scale on which the trees add up ("raw") for tree
+        ensembles that can be read; for other models the first of ``predict_proba`` and
+        ``decision_function`` that a classifier has, and ``predict``.
+    n_jobs : int or None, default=None
+        Threads for tree ensembles; None is the default of OpenMP. Other models' own setting
+        rules.
+    random_state : int, RandomState instance or None, default=None
+        Rows for the check that a tree ensemble was read right.
+    verbose : int, default=0
+        Whether to print progress.
+
+    Attributes
+    ----------
+    grid_values_ : tuple of ndarray
+        The points of each feature.
+    estimator_ : object
+        The model that is explained.
+    terms_ : tuple of tuple of str
+        The features, each a tuple of one name.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where all are strings.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels; classifiers only.
+
+    See Also
+    --------
+    ALEExplainer : Effects of features that go together with others.
+    FastPDExplainer : The mean of the curves, for tree ensembles.
+
+    Notes
+    -----
+    The background gives the points alone: rows with weight count alike. Rows in which a feature
+    is missing have curves like all others, since a curve does not depend on its own feature.
+
+    References
+    ----------
+    A. Goldstein, A. Kapelner, J. Bleich, E. Pitkin, "Peeking inside the black box: visualizing
+    statistical learning with plots of individual conditional expectation", Journal of
+    Computational and Graphical Statistics 24 (2015).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastpd_sklearn import ICEExplainer
+    >>> class Product:
+    ...     def predict(self, X):
+    ...         return X[:, 0] * X[:, 1]
+    >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+    >>> explainer = ICEExplainer(features=[0]).fit(Product(), X)
+    >>> explainer.get_feature_names_out()
+    array(['x0=0.0', 'x0=1.0', 'x0=2.0'], dtype=object)
+    >>> explainer.transform(X)
+    array([[0., 1., 2.],
+           [0., 2., 4.],
+           [0., 3., 6.]])
+    >>> explainer.average(X)[0].average
+    array([[0., 2., 4.]])
+    """
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        features=None,
+        grid_resolution=100,
+        percentiles=(0.05, 0.95),
+        strategy="uniform",
+        custom_values=None,
+        categorical_features=None,
+        missing=False,
+        centered=False,
+        derivative=False,
+        target=None,
+        response_method="auto",
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.estimator = estimator
+        self.features = features
+        self.grid_resolution = grid_resolution
+        self.percentiles = percentiles
+        self.strategy = strategy
+        self.custom_values = custom_values
+        self.categorical_features = categorical_features
+        self.missing = missing
+        self.centered = centered
+        self.derivative = derivative
+        self.target = target
+        self.response_method = response_method
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _packed_names(self) -> tuple[str, ...]:
+        # Where the model itself is called, a pickle without it would be of no use.
+        fitted = vars(self).get("_fitted")
+        needs_model = fitted is not None and fitted.responder.needs_model
+        return () if needs_model else LocalExplainer._packed_names
+
+    def detach(self):
+        """Forget the model; explaining goes on without it.
+
+        Returns
+        -------
+        self : object
+            With ``estimator=None`` and without ``estimator_``.
+
+        Raises
+        ------
+        TypeError
+            If the curves are made by calling the model.
+        """
+        if not self._packed_names:
+            raise TypeError(
+                f"these curves are made by calling {type(self.estimator_).__name__}, so that the "
+                "explainer cannot do without it"
+            )
+        return super().detach()
+
+    # ------------------------------------------------------------------ fit
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        exact = isinstance(self.grid_resolution, str) and self.grid_resolution == "exact"
+        if not exact:
+            if isinstance(self.grid_resolution, str):
+                raise ValueError(
+                    f"grid_resolution={self.grid_resolution!r} should be 'exact' or an int"
+                )
+            _checks.check_resolution(self.grid_resolution)
+        check_percentiles(self.percentiles)
+        _checks.check_choice("strategy", self.strategy, STRATEGIES)
+        for name in ("missing", "derivative"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise TypeError(f"{name}={getattr(self, name)!r} should be True or False")
+        if not isinstance(self.centered, bool | np.bool_ | Mapping):
+            raise TypeError(
+                f"centered={self.centered!r} should be True, False, or a dict from a feature to "
+                "the value at which its curves are zero"
+            )
+        if exact and self.derivative:
+            raise ValueError(
+                "grid_resolution='exact' gives step functions, whose derivative is zero between "
+                "the jumps; with derivative=True take a number of points"
+            )
+
+    def _learn(self, model, background, sample_weight) -> None:
+        opened, X, _ = self._open_background(model, background, sample_weight)
+        players = self._make_players()
+        columns = self._find_columns(players)
+        responder, head = self._make_responder(opened, X)
+        selection = select_outputs(self.target, head, responder.n_outputs)
+        axes = self._make_axes(X, columns, players, responder)
+        labels = [label for axis in axes for label in axis.labels()]
+        output_columns(labels, selection)
+        tags = {**self._tag_values(), **input_tags_of(model)}
+        self._fitted = FittedICE(responder, players, axes, selection, self.derivative, tags)
+        self.grid_values_ = tuple(axis.points for axis in axes)
+        self.estimator_ = model
+        self.terms_ = tuple((axis.name,) for axis in axes)
+        if head.classes is not None:
+            self.classes_ = head.classes
+
+    def _find_columns(self, players: Players) -> list[int]:
+        if self.features is None:
+            return list(range(len(players)))
+        terms = [players.find_term(feature) for feature in as_list(self.features)]
+        for term in terms:
+            if len(term) > 1:
+                raise ValueError(
+                    f"features: {players.name(term)!r} names {len(term)} features, and a curve is "
+                    "along one; for pairs look at partial_dependence, or at ALEExplainer"
+                )
+        return [term[0] for term in terms]
+
+    def _make_axes(self, X, columns, players: Players, responder: Responder) -> list[Axis]:
+        given = self._by_column("custom_values", self.custom_values, players)
+        anchors = self.centered if isinstance(self.centered, Mapping) else {}
+        anchors = self._by_column("centered", anchors, players)
+        listed = responder.categorical
+        if self.categorical_features is not None:
+            listed = frozenset(players.find(j) for j in as_list(self.categorical_features))
+        axes = []
+        for j in columns:
+            column = read_column(X, j, as_labels=j in listed, absent=responder.absent)
+            name = players.names[j]
+            points, breaks = self._points(column, j, name, given, responder)
+            anchor = self._anchor(points, j, anchors, column, name)
+            self._check_slopes(points, column, name)
+            axes.append(Axis(j, name, points, breaks, anchor, column.labels is not None))
+        return axes
+
+    def _by_column(self, argument: str, given, players: Players) -> dict[int, object]:
+        if given is None:
+            return {}
+        if not isinstance(given, Mapping):
+            raise TypeError(f"{argument}={given!r} should be a dict from a column to its points")
+        return {players.find(feature): value for feature, value in given.items()}
+
+    def _points(self, column: Column, j: int, name: str, given, responder: Responder):
+        if j in given:
+            return given_points(given[j], column, name), None
+        gap = [np.nan] if self.missing and column.labels is None and column.missing.any() else []
+        if isinstance(self.grid_resolution, str) and column.labels is None:
+            breaks = responder.breaks(j)
+            if breaks is None:
+                raise ValueError(
+                    "grid_resolution='exact' is for tree ensembles that can be read, whose curves "
+                    f"are step functions; for other models say how many points {name!r} is to have"
+                )
+            return np.concatenate([responder.pieces(breaks), gap]), breaks
+        resolution = 2 if isinstance(self.grid_resolution, str) else int(self.grid_resolution)
+        points = make_points(column, resolution, tuple(self.percentiles), self.strategy)
+        if not len(points):
+            raise ValueError(
+                f"the background has no value of {name!r} to take points from; name its points in "
+                "`custom_values`, or leave it out of `features`"
+            )
+        return np.concatenate([points, gap]) if gap else points, None
+
+    def _anchor(self, points: np.ndarray, j: int, anchors, column: Column, name: str):
+        if j in anchors:
+            return given_points([anchors[j]], column, name)[0]
+        return None if self.centered is False else points[0]
+
+    def _check_slopes(self, points: np.ndarray, column: Column, name: str) -> None:
+        if not self.derivative:
+            return
+        if column.labels is not None:
+            raise ValueError(
+                f"derivative=True: {name!r} is categorical, and curves over categories have no "
+                "slope; leave it out of `features`"
+            )
+        numbers = points[:-1] if np.isnan(points[-1]) else points
+        if len(numbers) < 2 or not np.all(np.diff(numbers) > 0):
+            raise ValueError(
+                f"derivative=True takes at least two ascending points, and those of {name!r} are "
+                f"{points.tolist()}"
+            )
+
+    # -------------------------------------------------------------- explain
+
+    def transform(self, X):
+        """The curves of rows, side by side.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_points of all features * n_outputs), float64
+            In the unit of the response (a derivative: by that of the feature);
+            :meth:`get_feature_names_out` names the columns. A data frame if :meth:`set_output`
+            asks for one.
+        """
+        X = self._open_rows(X)
+        return self._fill(X, None)
+
+    def explain(self, X, *, sample_weight=None, out=None) -> list[Bunch]:
+        """The curves of rows and their mean, feature by feature.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows in the mean.
+        out : ndarray of shape (n_rows, n_points of all features * n_outputs), default=None
+            Where to write what :meth:`transform` gives, block by block: an array of float64, or
+            of float32 for half of the memory; it may be memory-mapped. The curves are then
+            views of this array.
+
+        Returns
+        -------
+        list of sklearn.utils.Bunch
+            One a feature, with ``feature``, its name; ``grid_values``, a list of one ndarray of
+            shape (n_points,); ``individual`` of shape (n_outputs, n_rows, n_points); ``average``
+            of shape (n_outputs, n_points); ``breaks``, an ndarray of the places where curves
+            may jump if the grid is exact, else None; ``is_categorical``.
+        """
+        X = self._open_rows(X)
+        weights = _checks.check_weights(sample_weight, X.shape[0])
+        flat = self._fill(X, out)
+        n_outputs = len(self._fitted.selection.outputs)
+        results, start = [], 0
+        for axis in self._fitted.axes:
+            stop = start + len(axis.points) * n_outputs
+            curves = flat[:, start:stop].reshape(len(flat), len(axis.points), n_outputs)
+            curves = curves.transpose(2, 0, 1)
+            average = np.average(curves, axis=1, weights=weights)
+            results.append(_result(axis, average, individual=curves))
+            start = stop
+        return results
+
+    def average(self, X, *, sample_weight=None) -> list[Bunch]:
+        """The mean of the curves of rows, without keeping them.
+
+        For a response on which trees do not add up, this is partial dependence on its scale.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        sample_weight : array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        list of sklearn.utils.Bunch
+            As from :meth:`explain`, without ``individual``.
+        """
+        X = self._open_rows(X)
+        weights = _checks.check_weights(sample_weight, X.shape[0])
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        fitted = self._fitted
+        shapes = [(len(fitted.selection.outputs), len(axis.points)) for axis in fitted.axes]
+        totals = [np.zeros(shape) for shape in shapes]
+        for part, k, curves in fitted.blocks(X):
+            totals[k] += np.einsum("orp,r->op", curves, weights[part])
+        return [
+            _result(axis, total / weights.sum())
+            for axis, total in zip(fitted.axes, totals, strict=True)
+        ]
+
+    def _open_rows(self, X):
+        check_is_fitted(self)
+        X = self._check_X(X)
+        if not self._fitted.tags["allow_nan"]:
+            refuse_missing(X)
+        return X
+
+    def _fill(self, X, out: np.ndarray | None) -> np.ndarray:
+        """All curves, written to ``out``; shape (n_rows, n_columns)."""
+        fitted, n_rows = self._fitted, X.shape[0]
+        if out is None:
+            _checks.check_memory(
+                8 * n_rows * fitted.n_columns,
+                f"curves of {n_rows} rows over {fitted.n_columns} points and outputs",
+                "pass fewer rows of X at a time, fewer `features`, a smaller `grid_resolution`, or "
+                "an `out` array to explain()",
+            )
+            out = np.empty((n_rows, fitted.n_columns))
+        else:
+            _checks.check_out(out, (n_rows, fitted.n_columns, 1))
+        n_outputs = len(fitted.selection.outputs)
+        starts = np.cumsum([0, *(len(axis.points) * n_outputs for axis in fitted.axes)])
+        for part, k, curves in fitted.blocks(X):
+            rows = curves.transpose(1, 2, 0).reshape(curves.shape[1], -1)
+            out[part, starts[k] : starts[k + 1]] = rows
+            if self.verbose and k == len(fitted.axes) - 1:
+                print(f"[{self._progress()}] {part.stop} of {n_rows} rows")
+        return out
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns of :meth:`transform`.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns of ``X``. If the explainer was fitted with names they have to
+            be these, otherwise they are used.
+
+        Returns
+        -------
+        ndarray of str objects
+            ``"age=35.0"``; followed by ``"__class"`` if there are several outputs.
+        """
+        check_is_fitted(self)
+        fitted, names = self._fitted, self._given_names(input_features)
+        axes = fitted.axes
+        if names is not None:
+            axes = [replace(axis, name=names[axis.column]) for axis in axes]
+        labels = [label for axis in axes for label in axis.labels()]
+        return output_columns(labels, fitted.selection)
+
+
+def _result(axis: Axis, average: np.ndarray, **curves) -> Bunch:
+    return Bunch(
+        feature=axis.name,
+        grid_values=[axis.points],
+        average=average,
+        breaks=axis.breaks,
+        is_categorical=axis.is_categorical,
+        **curves,
+    )
