@@ -165,7 +165,7 @@ def open_source(explainer, X, *, target=None, sample_weight=None) -> Source:
     n_columns = explainer.n_features_in_
     column_names = getattr(explainer, "feature_names_in_", [f"x{j}" for j in range(n_columns)])
     players = Players(first.feature_names, columns, tuple(column_names))
-    names = _output_names(explainer, first.output_names)
+    names = output_names(explainer, first.output_names)
     outputs = np.arange(len(names)) if target is None else _find_output(explainer, names, target)
     return Source(
         explainer=explainer,
@@ -174,11 +174,11 @@ def open_source(explainer, X, *, target=None, sample_weight=None) -> Source:
         players=players,
         outputs=outputs,
         output_names=tuple(names[k] for k in outputs),
-        response=_response(explainer, [names[k] for k in outputs]),
+        response=response_name(explainer, [names[k] for k in outputs]),
     )
 
 
-def _output_names(explainer, names: tuple[str, ...]) -> tuple[str, ...]:
+def output_names(explainer, names: tuple[str, ...]) -> tuple[str, ...]:
     classes = getattr(explainer, "classes_", None)
     if classes is not None and len(names) == 1 and explainer.target is None:
         return (str(classes[-1]),)  # the one output of a binary classifier
@@ -201,7 +201,7 @@ def _find_output(explainer, names: tuple[str, ...], target) -> np.ndarray:
     )
 
 
-def _response(explainer, names: list[str]) -> str:
+def response_name(explainer, names: list[str]) -> str:
     word = _RESPONSES[explainer.response_method_]
     is_class = getattr(explainer, "classes_", None) is not None
     return f"{word} of {names[0]}" if is_class and len(names) == 1 else word

@@ -20,6 +20,7 @@ from fastpd_sklearn.explainers._players import Players, as_list
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.explainers._response import (
     Selection,
+    answering_method,
     input_tags_of,
     output_columns,
     select_outputs,
@@ -112,6 +113,8 @@ default="auto"
         One a term.
     estimator_ : object
         The model that is explained.
+    response_method_ : str
+        The method of the model whose answer is explained; "raw" if none answers with it.
     terms_ : tuple of tuple of str
         Names of the features in each term.
     n_features_in_ : int
@@ -219,6 +222,7 @@ default="auto"
         self._fitted = FittedALE(players, terms, selection, responder.absent, tags)
         self.effects_ = tuple(effects)
         self.estimator_ = model
+        self.response_method_ = answering_method(self.response_method, head)
         self.terms_ = tuple(names)
         if head.classes is not None:
             self.classes_ = head.classes

@@ -223,14 +223,18 @@ def accumulated_effects(
                     part, selection.values(responder.mixed_difference(X, first, second)), weights
                 )
         settings.report(part.stop)
-    return [one.result(name, background.weights) for one, name in zip(sums, names, strict=True)]
+    return [
+        one.result(name, selection.names, background.weights)
+        for one, name in zip(sums, names, strict=True)
+    ]
 
 
 class _Curve:
     """Collects the local effects of one column."""
 
     def __init__(self, term: Term, bins: list[Bins], n_outputs: int, settings: Settings) -> None:
-        self._bins = bins = bins[0]
+        self._term, self._bins = term, bins[0]
+        bins = bins[0]
         self._settings, self._n_outputs = settings, n_outputs
         self._local = LocalEffects(bins.n_bins, n_outputs)
         self._bootstrap = np.zeros((settings.n_bootstrap, 1 + n_outputs, bins.n_bins))
@@ -270,7 +274,9 @@ class _Curve:
             factor = 1.0 if k == 0 else effects[order, k - 1]
             self._bootstrap[:, k, bins] += np.add.reduceat(weights * factor, starts, axis=1)
 
-    def result(self, name: tuple[str, ...], weights: np.ndarray | None) -> ALECurve:
+    def result(
+        self, name: tuple[str, ...], output_names: tuple[str, ...], weights: np.ndarray | None
+    ) -> ALECurve:
         """What the local effects add up to."""
         bins, local = self._bins, self._local
         centre = _ale_effects.centring(bins, weights)
@@ -280,6 +286,8 @@ class _Curve:
         n_counts = len(bins.points) if bins.share is None else max(bins.n_bins, 1)
         return ALECurve(
             features=name,
+            columns=self._term,
+            output_names=output_names,
             grid_values=(bins.points,),
             effect=effect,
             local_effect=local.mean,
@@ -310,7 +318,7 @@ class _Surface:
     """Collects the second differences of two columns of numbers."""
 
     def __init__(self, term: Term, bins: list[Bins], n_outputs: int, settings: Settings) -> None:
-        self._bins = bins
+        self._term, self._bins = term, bins
         shape = tuple(one.n_bins for one in bins)
         self._total = np.zeros((n_outputs, *shape))
         within = (bins[0].place >= 0) & (bins[1].place >= 0)
@@ -342,22 +350,31 @@ class _Surface:
         first, second = self._bins
         return first.place[part] * second.n_bins + second.place[part]
 
-    def result(self, name: tuple[str, ...], weights: np.ndarray | None) -> ALESurface:
+    def result(
+        self, name: tuple[str, ...], output_names: tuple[str, ...], weights: np.ndarray | None
+    ) -> ALESurface:
         """What the local effects add up to."""
-        first, second = self._bins
-        points = (first.points, second.points)
-        shape = (first.n_bins, second.n_bins)
-        if not self.moves:
-            counts, effect = (
-                np.zeros(shape, np.int64),
-                np.zeros((len(self._total), *map(len, points))),
-            )
-            return ALESurface(name, points, effect, counts, counts == 0, self._n_outside)
-        counts = np.bincount(self._cells(slice(None))[self._within], minlength=shape[0] * shape[1])
-        counts = counts.reshape(shape)
-        weights = np.ones(len(first.place)) if weights is None else weights
-        shares = _ale_effects.cell_shares(first, second, weights)
-        local = self._total / np.where(counts > 0, shares.weight, 1.0)
-        local = _ale_effects.fill_empty(local, counts == 0, points)
-        effect = _ale_effects.interaction(local, shares)
-        return ALESurface(name, points, effect, counts, counts == 0, self._n_outside)
+        points = tuple(bins.points for bins in self._bins)
+        shape = tuple(bins.n_bins for bins in self._bins)
+        counts = np.zeros(shape, np.int64)
+        effect = np.zeros((len(self._total), *(n + 1 for n in shape)))
+        if self.moves:
+            cells = self._cells(slice(None))[self._within]
+            counts += np.bincount(cells, minlength=counts.size).reshape(shape)
+            effect += self._accumulated(counts == 0, points, weights)
+        return ALESurface(
+            features=name,
+            columns=self._term,
+            output_names=output_names,
+            grid_values=points,
+            effect=effect,
+            bin_counts=counts,
+            is_filled=counts == 0,
+            n_outside=self._n_outside,
+        )
+
+    def _accumulated(self, is_empty: np.ndarray, points, weights) -> np.ndarray:
+        weights = np.ones(len(self._within)) if weights is None else weights
+        shares = _ale_effects.cell_shares(*self._bins, weights)
+        local = self._total / np.where(is_empty, 1.0, shares.weight)
+        return _ale_effects.interaction(_ale_effects.fill_empty(local, is_empty, points), shares)

@@ -17,6 +17,9 @@ class ALECurve:
     ----------
     features : tuple of str
         The feature's name.
+    columns : tuple of int
+        Its number.
+    output_names : tuple of str
     grid_values : tuple of ndarray
         One array of shape (n_points,): the edges of the bins, ascending; of a categorical
         feature its categories in the order in which effects are accumulated. A single point if
@@ -51,6 +54,8 @@ class ALECurve:
     """
 
     features: tuple[str, ...]
+    columns: tuple[int, ...]
+    output_names: tuple[str, ...]
     grid_values: tuple[np.ndarray, ...]
     effect: np.ndarray
     local_effect: np.ndarray
@@ -114,6 +119,9 @@ class ALESurface:
     ----------
     features : tuple of str
         The names of the two.
+    columns : tuple of int
+        Their numbers.
+    output_names : tuple of str
     grid_values : tuple of ndarray
         The edges of the bins of the first feature and of the second.
     effect : ndarray of shape (n_outputs, n_points of the first, n_points of the second)
@@ -143,6 +151,8 @@ class ALESurface:
     """
 
     features: tuple[str, ...]
+    columns: tuple[int, ...]
+    output_names: tuple[str, ...]
     grid_values: tuple[np.ndarray, ...]
     effect: np.ndarray
     bin_counts: np.ndarray

@@ -22,6 +22,7 @@ from fastpd_sklearn.explainers._players import Players, as_list, make_players
 from fastpd_sklearn.explainers._protocol import Engine, Term
 from fastpd_sklearn.explainers._response import (
     RESPONSE_METHODS,
+    answering_method,
     input_tags_of,
     output_columns,
     select_outputs,
@@ -185,8 +186,7 @@ class BaseExplainer(ModelExplainer):
         self.estimator_ = model
         self.terms_ = names
         self.intercept_ = self._fitted.intercept
-        methods = [self.response_method, *head.additive]
-        self.response_method_ = next((m for m in methods if m not in ("auto", "raw")), "raw")
+        self.response_method_ = answering_method(self.response_method, head)
         if head.classes is not None:
             self.classes_ = head.classes
 

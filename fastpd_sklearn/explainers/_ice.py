@@ -25,6 +25,7 @@ from fastpd_sklearn.explainers._moves import Responder
 from fastpd_sklearn.explainers._players import Players, as_list
 from fastpd_sklearn.explainers._response import (
     Selection,
+    answering_method,
     input_tags_of,
     output_columns,
     select_outputs,
@@ -152,6 +153,8 @@ default="auto"
         The points of each feature.
     estimator_ : object
         The model that is explained.
+    response_method_ : str
+        The method of the model whose answer is explained; "raw" if none answers with it.
     terms_ : tuple of tuple of str
         The features, each a tuple of one name.
     n_features_in_ : int
@@ -298,6 +301,7 @@ default="auto"
         self._fitted = FittedICE(responder, players, axes, selection, self.derivative, tags)
         self.grid_values_ = tuple(axis.points for axis in axes)
         self.estimator_ = model
+        self.response_method_ = answering_method(self.response_method, head)
         self.terms_ = tuple((axis.name,) for axis in axes)
         if head.classes is not None:
             self.classes_ = head.classes
@@ -414,10 +418,11 @@ default="auto"
         Returns
         -------
         list of sklearn.utils.Bunch
-            One a feature, with ``feature``, its name; ``grid_values``, a list of one ndarray of
-            shape (n_points,); ``individual`` of shape (n_outputs, n_rows, n_points); ``average``
-            of shape (n_outputs, n_points); ``breaks``, an ndarray of the places where curves
-            may jump if the grid is exact, else None; ``is_categorical``.
+            One a feature, with ``feature`` and ``column``, its name and number; ``grid_values``,
+            a list of one ndarray of shape (n_points,); ``individual`` of shape (n_outputs,
+            n_rows, n_points); ``average`` of shape (n_outputs, n_points); ``breaks``, an ndarray of
+            the places where curves may jump if the grid is exact, else None;
+            ``is_categorical``; and ``output_names``.
         """
         X = self._open_rows(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
@@ -429,7 +434,7 @@ default="auto"
             curves = flat[:, start:stop].reshape(len(flat), len(axis.points), n_outputs)
             curves = curves.transpose(2, 0, 1)
             average = np.average(curves, axis=1, weights=weights)
-            results.append(_result(axis, average, individual=curves))
+            results.append(self._result(axis, average, individual=curves))
             start = stop
         return results
 
@@ -457,7 +462,7 @@ default="auto"
         for part, k, curves in fitted.blocks(X):
             totals[k] += np.einsum("orp,r->op", curves, weights[part])
         return [
-            _result(axis, total / weights.sum())
+            self._result(axis, total / weights.sum())
             for axis, total in zip(fitted.axes, totals, strict=True)
         ]
 
@@ -467,6 +472,18 @@ default="auto"
         if not self._fitted.tags["allow_nan"]:
             refuse_missing(X)
         return X
+
+    def _result(self, axis: Axis, average: np.ndarray, **curves) -> Bunch:
+        return Bunch(
+            feature=axis.name,
+            column=axis.column,
+            grid_values=[axis.points],
+            average=average,
+            breaks=axis.breaks,
+            is_categorical=axis.is_categorical,
+            output_names=self._fitted.selection.names,
+            **curves,
+        )
 
     def _fill(self, X, out: np.ndarray | None) -> np.ndarray:
         """All curves, written to ``out``; shape (n_rows, n_columns)."""
@@ -511,14 +528,3 @@ default="auto"
             axes = [replace(axis, name=names[axis.column]) for axis in axes]
         labels = [label for axis in axes for label in axis.labels()]
         return output_columns(labels, fitted.selection)
-
-
-def _result(axis: Axis, average: np.ndarray, **curves) -> Bunch:
-    return Bunch(
-        feature=axis.name,
-        grid_values=[axis.points],
-        average=average,
-        breaks=axis.breaks,
-        is_categorical=axis.is_categorical,
-        **curves,
-    )

@@ -164,6 +164,12 @@ def output_columns(terms: Iterable[tuple[str, ...]], selection: Selection) -> np
     return np.array(out, dtype=object)
 
 
+def answering_method(response_method: str, head: Head) -> str:
+    """The method of the model whose answer is explained; "raw" if none answers with it."""
+    methods = [response_method, *head.additive]
+    return next((m for m in methods if m not in ("auto", "raw")), "raw")
+
+
 class Response:
     """A response of any model, by calling it.
 
