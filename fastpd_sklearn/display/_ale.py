@@ -13,7 +13,8 @@ from fastpd_sklearn.display._source import output_names, response_name
 from fastpd_sklearn.explainers import ALECurve, ALEExplainer
 from fastpd_sklearn.explainers._checks import check_rows, check_weights
 
-PANEL_SIZE = (3.2, 2.6)
+PANEL_SIZE, WIDE_SIZE = (3.2, 2.6), (3.9, 2.9)
+"""Of panels in inches; wide ones leave room for a bar of colours."""
 
 MOST_DOTS = 400
 """Rows that are drawn over a heat map, evenly spaced where there are more."""
@@ -185,8 +186,9 @@ class ALEDisplay:
         """
         panels = self._panels()
         axes = [_category_axis(effect, rows) for effect, rows, _ in panels]
-        width, height = PANEL_SIZE
-        height += extra_height([axis for axis in axes if axis is not None], width)
+        has_map = any(output is not None for _, _, output in panels)
+        width, height = WIDE_SIZE if has_map else PANEL_SIZE
+        height += extra_height([axis for axis in axes if axis is not None], PANEL_SIZE[0])
         self.figure_, self.axes_ = _style.make_axes(
             ax, len(panels), n_cols, (width, height), type(self).__name__
         )
@@ -204,6 +206,7 @@ class ALEDisplay:
             else:
                 self._draw_curve(place, i, effect, rows[0], line_kw, band_kw, density_kw)
         self._finish(places, panels, sharey, ax is None)
+        self._fit_categories(places, axes)
         return self
 
     def _panels(self) -> list[tuple]:
@@ -301,6 +304,14 @@ class ALEDisplay:
                 self.figure_, places[k], list(handles), self.output_names, is_own_figure
             )
 
+    def _fit_categories(self, places, axes) -> None:
+        """Dress axes of categories again, now that bars of colours have taken their room."""
+        if any(axis is not None for axis in axes) and any(self.colorbars_):
+            self.figure_.draw_without_rendering()
+            for place, axis in zip(places, axes, strict=True):
+                if axis is not None:
+                    dress_axis(place, axis, "x")
+
 
 def is_categorical(effect) -> bool:
     """Whether an effect is that of one categorical feature."""
@@ -322,8 +333,7 @@ def _hatch(ax, first, second, is_filled: np.ndarray) -> None:
     if not is_filled.any():
         return
     cells = np.ma.masked_where(~is_filled.T, np.zeros(is_filled.T.shape))
-    look = {"hatch": "////", "alpha": 0.0, "edgecolor": "0.4", "linewidth": 0.0}
-    ax.pcolor(first, second, cells, **look)
+    ax.pcolor(first, second, cells, hatch="////", facecolor="none", edgecolor="0.45", linewidth=0.0)
 
 
 def _range(effect: ALECurve) -> tuple[float, float]:

@@ -40,6 +40,8 @@ class ICEDisplay:
         One an output; each has a panel of its own.
     response : str, default="response"
         What is drawn, for the label of the vertical axis.
+    is_relative : bool, default=False
+        Whether zero means something: of changes and slopes.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the rows in the density.
 
@@ -73,11 +75,21 @@ class ICEDisplay:
     (1, 2)
     """
 
-    def __init__(self, curves, rows, output_names, *, response="response", sample_weight=None):
+    def __init__(
+        self,
+        curves,
+        rows,
+        output_names,
+        *,
+        response="response",
+        is_relative=False,
+        sample_weight=None,
+    ):
         self.curves = curves
         self.rows = rows
         self.output_names = output_names
         self.response = response
+        self.is_relative = is_relative
         self.sample_weight = sample_weight
 
     @classmethod
@@ -166,7 +178,15 @@ class ICEDisplay:
             place_rows(X, c.column, c.grid_values[0] if c.is_categorical else None) for c in curves
         ]
         weights = check_weights(sample_weight, X.shape[0])
-        return cls(curves, rows, names, response=response, sample_weight=weights)
+        is_relative = explainer.derivative or explainer.centered is not False
+        return cls(
+            curves,
+            rows,
+            names,
+            response=response,
+            is_relative=is_relative,
+            sample_weight=weights,
+        )
 
     def plot(
         self,
@@ -239,6 +259,8 @@ class ICEDisplay:
         mean = curve.average[k][kept]
         if curve.breaks is not None and axis is None:
             x, lines, mean = _steps(curve.breaks, self.rows[i], x, lines, mean)
+        if self.is_relative:
+            ax.axhline(0.0, **_style.REFERENCE)
         segments = np.stack([np.broadcast_to(x, lines.shape), lines], axis=2)
         alpha = float(np.clip(12 / max(len(lines), 1), 0.06, 0.5))
         look = {"colors": _style.COLOURS[0], "linewidths": 0.7, "alpha": alpha}
