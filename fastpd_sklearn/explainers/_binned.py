@@ -56,15 +56,9 @@ def bin_rows(input_map: InputMap | PipelineMap, bins: Bins, X, n_threads: int) -
     return rows
 
 
-def slot_codes(rows: BinnedRows, slot: int) -> np.ndarray:
-    """The codes of one binned column, a view of shape (n_rows,)."""
-    width, start = int(rows.width[slot]), int(rows.offset[slot])
-    return rows.data[start : start + width * rows.n_rows].view(f"u{width}")
-
-
 def _refuse_missing(input_map: InputMap | PipelineMap, bins: Bins, rows: BinnedRows) -> None:
     for slot, column in enumerate(bins.columns.tolist()):
-        codes = slot_codes(rows, slot)
+        codes = rows.column(slot)
         if np.any(codes == np.iinfo(codes.dtype).max):
             raise ValueError(
                 f"Input X contains NaN, in {input_map.describe(column)}, and the model's library "

@@ -84,11 +84,19 @@ class FittedICE:
             for k, axis in enumerate(self.axes):
                 yield part, k, self._curves(rows, axis)
 
+    def average(self, X, axis: Axis, weights: np.ndarray) -> np.ndarray:
+        """The mean curve along an axis, shape (n_outputs, n_points)."""
+        total = self.responder.sums(X, axis.column, axis.all_points, weights)
+        return self._shown(total / weights.sum(), axis)
+
     def _curves(self, rows, axis: Axis) -> np.ndarray:
-        curves = self.responder.curves(rows, axis.column, axis.all_points)
-        shown = self.selection.response(curves.transpose(1, 2, 0)).transpose(2, 0, 1)
+        return self._shown(self.responder.curves(rows, axis.column, axis.all_points), axis)
+
+    def _shown(self, curves: np.ndarray, axis: Axis) -> np.ndarray:
+        """Curves, points last, as they are asked for; it is all affine, and so of means as well."""
+        shown = np.moveaxis(self.selection.response(np.moveaxis(curves, 0, -1)), -1, 0)
         if axis.anchor is not None:
-            shown = shown[:, :, :-1] - shown[:, :, -1:]
+            shown = shown[..., :-1] - shown[..., -1:]
         return slopes(shown, axis.points) if self.derivative else shown
 
 
@@ -456,14 +464,8 @@ default="auto"
         X = self._open_rows(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
         weights = np.ones(X.shape[0]) if weights is None else weights
-        fitted = self._fitted
-        shapes = [(len(fitted.selection.outputs), len(axis.points)) for axis in fitted.axes]
-        totals = [np.zeros(shape) for shape in shapes]
-        for part, k, curves in fitted.blocks(X):
-            totals[k] += np.einsum("orp,r->op", curves, weights[part])
         return [
-            self._result(axis, total / weights.sum())
-            for axis, total in zip(fitted.axes, totals, strict=True)
+            self._result(axis, self._fitted.average(X, axis, weights)) for axis in self._fitted.axes
         ]
 
     def _open_rows(self, X):

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastpd_sklearn.core import counting
-from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.moves import Walker
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.threads import effective_n_threads
-from fastpd_sklearn.explainers._binned import bin_rows, slot_codes, threads_for
+from fastpd_sklearn.core.walk_model import WalkModel
+from fastpd_sklearn.core.walking import Points
+from fastpd_sklearn.explainers._binned import bin_rows, threads_for
 from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._moves import Move
@@ -56,19 +56,9 @@ class ForestResponder:
         self._inverse_link, self._n_jobs = inverse_link, n_jobs
         self.n_outputs = forest.n_outputs
         self.absent = input_map.absent
-        self._bins = Bins(
-            forest.feature,
-            forest.threshold,
-            forest.missing_left,
-            forest.zero_as_missing,
-            forest.is_categorical,
-            forest.listed_left,
-            forest.category_start,
-            forest.category,
-            ZERO_THRESHOLD,
-            forest.strict,
-            forest.single,
-        )
+        players = np.arange(forest.n_inputs, dtype=np.int32)
+        self._walks = WalkModel(forest, players, forest.n_inputs, ZERO_THRESHOLD)
+        self._bins = self._walks.bins
         self.categorical = categorical_columns(forest)
         self._slot = {int(column): slot for slot, column in enumerate(self._bins.columns)}
         self._walker = Walker(self._bins.tests, forest)
@@ -87,15 +77,23 @@ class ForestResponder:
     def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        out = np.empty((self.n_outputs, X.shape[0], len(points)))
-        if column not in self._slot:
-            out[:] = self._respond(self._margins(rows)).T[:, :, None]
-            return out
-        codes = self._codes({column: points})[column]
-        for code in np.unique(codes):
-            held = {column: np.full(X.shape[0], code)}
-            out[:, :, codes == code] = self._respond(self._margins(rows, held)).T[:, :, None]
-        return out
+        held, place = self._held(column, points)
+        margins = self._walks.curves(rows, [held], self._threads(X.shape[0]))
+        if self._inverse_link is None:
+            return margins[:, :, place]
+        flat = margins.reshape(self.n_outputs, -1)
+        return self._respond(flat.T).T.reshape(margins.shape)[:, :, place]
+
+    def sums(self, X, column: int, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """See :class:`Responder`."""
+        rows = self._bin(X)
+        held, place = self._held(column, points)
+        link = "identity" if self._inverse_link is None else self._inverse_link
+        n_threads = self._threads(X.shape[0])
+        return self._walks.response_sums(rows, [held], link, weights, n_threads)[:, place]
+
+    def _held(self, column: int, points: np.ndarray) -> tuple[Points, np.ndarray]:
+        return self._walks.points(self._bin(self._template.rows({column: points})), column)
 
     def breaks(self, column: int) -> np.ndarray | None:
         """See :class:`Responder`."""
@@ -154,16 +152,8 @@ class ForestResponder:
         if held:
             rows = BinnedRows(rows.data.copy(), rows.offset, rows.width, rows.n_rows)
             for column, codes in held.items():
-                slot_codes(rows, self._slot[column])[:] = codes
-        return counting.predict(
-            rows,
-            self._bins.tests,
-            self._forest,
-            self._forest.value,
-            self._forest.tree_output,
-            self._forest.intercept,
-            self._threads(rows.n_rows),
-        )
+                rows.column(self._slot[column])[:] = codes
+        return self._walks.predict(rows, self._threads(rows.n_rows))
 
     def _respond(self, margins: np.ndarray) -> np.ndarray:
         return margins if self._inverse_link is None else self._inverse_link(margins)
@@ -173,12 +163,12 @@ class ForestResponder:
         size = max(len(p) for p in points.values())
         padded = {j: p[np.minimum(np.arange(size), len(p) - 1)] for j, p in points.items()}
         rows = self._bin(self._template.rows(padded))
-        return {j: slot_codes(rows, self._slot[j])[: len(p)] for j, p in points.items()}
+        return {j: rows.column(self._slot[j])[: len(p)] for j, p in points.items()}
 
     def _ends(self, rows: BinnedRows, move: Move) -> tuple[np.ndarray, np.ndarray]:
         """The codes that a move gives to its column."""
         codes = self._codes({move.column: move.points})[move.column]
-        own = slot_codes(rows, self._slot[move.column])
+        own = rows.column(self._slot[move.column])
         return _placed(codes, move.low, own), _placed(codes, move.high, own)
 
     def _walk(self, rows: BinnedRows, moves: list[Move]) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +179,7 @@ class ForestResponder:
         for m, move in enumerate(moves):
             slot = self._slot[move.column]
             of_slot[slot] = m
-            own, points = _widened(slot_codes(rows, slot)), _widened(codes[move.column])
+            own, points = _widened(rows.column(slot)), _widened(codes[move.column])
             ends[0, m], ends[1, m] = _placed(points, move.low, own), _placed(points, move.high, own)
         low, high = np.minimum(*ends), np.maximum(*ends)
         added = self._walker.move(rows, of_slot, low, high, self._threads(rows.n_rows))

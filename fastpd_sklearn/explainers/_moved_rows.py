@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from fastpd_sklearn.explainers._moves import Move
@@ -37,16 +39,27 @@ class PredictionResponder:
 
     def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
         """See :class:`Responder`."""
+        out = np.empty((self.n_outputs, X.shape[0], len(points)))
+        for part, curves in self._blocks(X, column, points):
+            out[:, part] = curves
+        return out
+
+    def sums(self, X, column: int, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """See :class:`Responder`."""
+        total = np.zeros((self.n_outputs, len(points)))
+        for part, curves in self._blocks(X, column, points):
+            total += np.einsum("orp,r->op", curves, weights[part])
+        return total
+
+    def _blocks(self, X, column: int, points: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         n_rows, n_points = X.shape[0], len(points)
-        out = np.empty((self.n_outputs, n_rows, n_points))
         step = max(1, BLOCK_ROWS // n_points)
         for start in range(0, n_rows, step):
-            stop = min(n_rows, start + step)
-            rows = _rows.take(X, np.repeat(np.arange(start, stop), n_points))
-            values = np.tile(points, stop - start)
-            moved = _rows.with_values(rows, {column: values})
-            out[:, start:stop] = self._respond(moved).T.reshape(-1, stop - start, n_points)
-        return out
+            part = slice(start, min(n_rows, start + step))
+            size = part.stop - start
+            rows = _rows.take(X, np.repeat(np.arange(start, part.stop), n_points))
+            moved = _rows.with_values(rows, {column: np.tile(points, size)})
+            yield part, self._respond(moved).T.reshape(-1, size, n_points)
 
     def breaks(self, column: int) -> None:
         """None: where a model jumps is unknown."""

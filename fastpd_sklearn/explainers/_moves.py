@@ -62,6 +62,14 @@ class Responder(Protocol):
         ndarray of shape (n_outputs, n_rows, n_points), float64
         """
 
+    def sums(self, X, column: int, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Weighted sums of the curves over the rows, which need not be held for it.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_points), float64
+        """
+
     def breaks(self, column: int) -> np.ndarray | None:
         """Where curves may jump, ascending; None if they are no step functions of numbers."""
 
