@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import matplotlib.image
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -43,4 +44,25 @@ def test_quickstart_adds_up(quickstart):
 def test_quickstart_draws(quickstart):
     picture = matplotlib.image.imread(quickstart[0] / "quickstart.png")
     assert picture.shape[0] > 300
+    assert picture.std() > 0.1
+
+
+def test_ale_tells_what_happens_where_the_data_are(tmp_path):
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "plot_pd_ale_correlated.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    error = {
+        name: np.array(re.search(rf"^{name} +(\S+) +(\S+)$", done.stdout, re.M).groups(), float)
+        for name in ("ALE", "PD", "path-dependent PD")
+    }
+    assert np.all(error["ALE"] < 0.02)
+    assert np.all(error["PD"] > 0.2)
+    assert np.all(error["path-dependent PD"] > 0.2)
+    picture = matplotlib.image.imread(tmp_path / "plot_pd_ale_correlated.png")
+    assert picture.shape[1] > 1000
     assert picture.std() > 0.1
