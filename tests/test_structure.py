@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def imported_layers(path):
 def private_uses(path):
     """Private names that a module takes from other libraries, as attributes or by import."""
     tree = ast.parse(path.read_text())
-    own = set(own_names(tree))
+    own = names_of_the_package()  # a class may use what a base in another module has
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
             yield node.attr
@@ -76,6 +77,12 @@ def private_uses(path):
         parts = name.split(".")
         if parts[0] != "fastpd_sklearn" and parts[0] not in sys.stdlib_module_names:
             yield from (part for part in parts if is_private(part))
+
+
+@cache
+def names_of_the_package():
+    """Names that any module of the package defines."""
+    return {name for path in sources(".py") for name in own_names(ast.parse(path.read_text()))}
 
 
 def own_names(tree):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.display import _style
+from fastpd_sklearn.display import _style, _text
 from fastpd_sklearn.display._axis import FeatureAxis, dress_axis, extra_height
 from fastpd_sklearn.display._heatmap import draw_colorbar, effect_limits
 from fastpd_sklearn.display._rows import place_rows
@@ -237,7 +237,7 @@ class ALEDisplay:
                 )
         if len(points) > 1:
             ax.set_xlim(points[0], points[-1])
-        ax.set_xlabel(_style.plain(_style.shorten(effect.features[0], 34)))
+        ax.set_xlabel(_text.plain(_text.shorten(effect.features[0], 34)))
         _style.set_few_ticks(ax)
         edges = np.linspace(*ax.get_xlim(), _style.N_BINS + 1)
         self.densities_.append(_style.draw_density(ax, rows, self.sample_weight, edges, density_kw))
@@ -269,9 +269,9 @@ class ALEDisplay:
         _hatch(ax, first, second, effect.is_filled)
         name = self.output_names[output] if len(self.output_names) > 1 else None
         if name is not None:
-            ax.set_title(_style.plain(_style.shorten(name, 30)), fontsize="medium")
-        ax.set_xlabel(_style.plain(_style.shorten(effect.features[0], 34)))
-        ax.set_ylabel(_style.plain(_style.shorten(effect.features[1], 30)))
+            ax.set_title(_text.plain(_text.shorten(name, 30)), fontsize="medium")
+        ax.set_xlabel(_text.plain(_text.shorten(effect.features[0], 34)))
+        ax.set_ylabel(_text.plain(_text.shorten(effect.features[1], 30)))
         _style.set_few_ticks(ax)
         seen = np.flatnonzero(np.isfinite(rows[0]) & np.isfinite(rows[1]))
         if len(seen) > MOST_DOTS:
@@ -292,7 +292,7 @@ class ALEDisplay:
         for k in curves:
             _style.leave_room(places[k], *ranges[k])
             _style.tidy(places[k])
-        word = _style.plain(_style.shorten(self.response, 28))
+        word = _text.plain(_text.shorten(self.response, 28))
         firsts = list(self.axes_[:, 0]) if self.axes_.ndim == 2 else places[:1]
         for k in curves:
             if places[k] in firsts or not sharey or not is_own_figure:
@@ -323,8 +323,8 @@ def _category_axis(effect, rows) -> FeatureAxis | None:
     if not is_categorical(effect):
         return None
     points = effect.grid_values[0]
-    labels = _style.shorten_all([_style.short_value(v) for v in points.tolist()], 18)
-    name = _style.shorten(effect.features[0], 34)
+    labels = _text.shorten_all([_text.short_value(v) for v in points.tolist()], 18)
+    name = _text.shorten(effect.features[0], 34)
     return FeatureAxis(name, points, None, tuple(labels), rows[0], n_categories=len(points))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.display import _style
+from fastpd_sklearn.display import _style, _text
 from fastpd_sklearn.display._axis import FeatureAxis, dress_axis, extra_height
 from fastpd_sklearn.display._rows import place_rows
 from fastpd_sklearn.display._source import output_names, response_name
@@ -234,8 +234,8 @@ class ICEDisplay:
         for place, (i, k) in zip(places, panels, strict=True):
             ranges.append(self._draw(place, i, k, axes[i], line_kw, average_kw, density_kw))
             if len(self.output_names) > 1:
-                name = _style.shorten(self.output_names[k], 30)
-                place.set_title(_style.plain(name), fontsize="medium")
+                name = _text.shorten(self.output_names[k], 30)
+                place.set_title(_text.plain(name), fontsize="medium")
         if sharey:
             ranges = [(min(r[0] for r in ranges), max(r[1] for r in ranges))] * len(ranges)
         firsts = list(self.axes_[:, 0]) if self.axes_.ndim == 2 else places[:1]
@@ -243,7 +243,7 @@ class ICEDisplay:
             _style.leave_room(place, *limits)
             _style.tidy(place)
             if place in firsts or not sharey:
-                place.set_ylabel(_style.plain(_style.shorten(self.response, 32)))
+                place.set_ylabel(_text.plain(_text.shorten(self.response, 32)))
             elif ax is None:
                 place.tick_params(labelleft=False)
         return self
@@ -275,7 +275,7 @@ class ICEDisplay:
         else:
             if len(x) > 1:
                 ax.set_xlim(x.min(), x.max())
-            ax.set_xlabel(_style.plain(_style.shorten(curve.feature, 34)))
+            ax.set_xlabel(_text.plain(_text.shorten(curve.feature, 34)))
             _style.set_few_ticks(ax)
             edges, values = np.linspace(*ax.get_xlim(), _style.N_BINS + 1), self.rows[i]
         self.densities_.append(
@@ -327,6 +327,6 @@ def _category_axis(curve, rows) -> FeatureAxis | None:
     if not curve.is_categorical:
         return None
     points = curve.grid_values[0]
-    labels = _style.shorten_all([_style.short_value(v) for v in points.tolist()], 18)
-    name = _style.shorten(curve.feature, 34)
+    labels = _text.shorten_all([_text.short_value(v) for v in points.tolist()], 18)
+    name = _text.shorten(curve.feature, 34)
     return FeatureAxis(name, points, None, tuple(labels), rows, n_categories=len(points))

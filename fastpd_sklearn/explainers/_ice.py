@@ -303,7 +303,7 @@ default="auto"
         responder, head = self._make_responder(opened, X)
         selection = select_outputs(self.target, head, responder.n_outputs)
         axes = self._make_axes(X, columns, players, responder)
-        labels = [label for axis in axes for label in axis.labels()]
+        labels = [(label,) for axis in axes for label in axis.labels()]
         output_columns(labels, selection)
         tags = {**self._tag_values(), **input_tags_of(model)}
         self._fitted = FittedICE(responder, players, axes, selection, self.derivative, tags)
@@ -528,5 +528,5 @@ default="auto"
         axes = fitted.axes
         if names is not None:
             axes = [replace(axis, name=names[axis.column]) for axis in axes]
-        labels = [label for axis in axes for label in axis.labels()]
+        labels = [(label,) for axis in axes for label in axis.labels()]
         return output_columns(labels, fitted.selection)
