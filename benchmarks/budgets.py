@@ -46,6 +46,8 @@ BUDGETS = (
     Budget("pd_grid100", {**LARGE, "n_columns": 397}, x_peer={"woodelf": 10}),
     Budget("pd_pairs", {**LARGE, "n_columns": 397}, x_peer={"woodelf": 10}),
     Budget("pd_pairs100", {**LARGE, "n_columns": 50}, x_peer={"woodelf": 10}),
+    Budget("ale", {"n_columns": 50}, x_predict=10, x_peer={"PyALE": 20}),
+    Budget("ice", {"n_columns": 50}, x_peer={"sklearn": 20}),
     Budget("shap", {**LARGE, "n_columns": 50}, x_predict=12),
     Budget("shap", {**LARGE, "n_columns": 397}, x_predict=13, mib=1402, x_peer={"woodelf": 10}),
     Budget("shap_path", {**LARGE, "n_columns": 397}, x_predict=10, x_peer={"xgboost": 50}),

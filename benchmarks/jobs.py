@@ -31,3 +31,10 @@ class Job(NamedTuple):
     read: Callable
     share: float = 1.0
     note: str = ""
+
+
+def middle_centred(name: str, edges, effect, counts) -> tuple[list[str], np.ndarray]:
+    """An accumulated effect at its edges, as PyALE centres it: by the middles of the bins."""
+    middles = (effect[1:] + effect[:-1]) / 2
+    shift = np.average(middles, weights=counts) if len(middles) else effect[0]
+    return [f"{name}[{edge:.6g}]" for edge in edges], effect - shift

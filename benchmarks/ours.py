@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.cases import Inputs
-from benchmarks.jobs import Answer, Job
-from fastpd_sklearn import FastPDExplainer, PathDependentExplainer
+from benchmarks.jobs import Answer, Job, middle_centred
+from fastpd_sklearn import ALEExplainer, FastPDExplainer, ICEExplainer, PathDependentExplainer
 from fastpd_sklearn.forest import find_reader
 
 
@@ -127,6 +127,48 @@ def pd_pairs(n_points: int):
             mean, pairs, average = result
             terms = [f"x{i}:x{j}" for i, j in pairs.tolist()]
             return Answer(terms, average.reshape(len(terms), -1) - mean, True)
+
+        return Job(work, read)
+
+    return contender
+
+
+def ale(n_bins: int):
+    """Accumulated local effects of all columns, bin edges included."""
+
+    def contender(inputs: Inputs) -> Job:
+        def work():
+            explainer = ALEExplainer(n_bins=n_bins, confidence=None, n_jobs=inputs.case.threads)
+            return explainer.fit(inputs.model, inputs.background).effects_
+
+        def read(effects):
+            parts = [
+                middle_centred(f"x{j}", curve.grid_values[0], curve.effect[0], curve.bin_counts)
+                for j, curve in enumerate(effects)
+            ]
+            terms = [term for names, _ in parts for term in names]
+            return Answer(terms, np.concatenate([values for _, values in parts])[:, None], False)
+
+        return Job(work, read)
+
+    return contender
+
+
+def ice(n_points: int):
+    """The curves of all rows along all columns."""
+
+    def contender(inputs: Inputs) -> Job:
+        grid = inputs.grid(n_points).astype(np.float64)
+
+        def work():
+            explainer = ICEExplainer(
+                custom_values=dict(enumerate(grid.T)), n_jobs=inputs.case.threads
+            )
+            return explainer.fit(inputs.model, inputs.background).transform(inputs.rows)
+
+        def read(values):
+            terms = [f"{name}[{k}]" for name in inputs.names for k in range(n_points)]
+            return Answer(terms, values[inputs.sample].T, True, inputs.sample)
 
         return Job(work, read)
 

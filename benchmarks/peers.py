@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.cases import Inputs
-from benchmarks.jobs import Answer, Job
+from benchmarks.jobs import Answer, Job, middle_centred
 
 
 def predict_mean(inputs: Inputs) -> Job:
@@ -259,7 +259,78 @@ def lightgbm_shap_path(inputs: Inputs) -> Job:
     return _rows_job(inputs, 4000, explain, _shap_answer(inputs))
 
 
+# ------------------------------------------------------------------- PyALE
+
+
+def pyale_ale(n_bins: int):
+    """Some of the columns, one at a time, as its interface has it."""
+
+    def contender(inputs: Inputs) -> Job:
+        import logging
+
+        from PyALE import ale
+
+        background = inputs.frames[1]
+        # Of columns with ties it makes other bins.
+        columns = [j for j in (0, 3, 4, 7) if j < inputs.case.n_columns]
+
+        def work():
+            logging.disable(logging.INFO)
+            return [
+                ale(
+                    X=background,
+                    model=inputs.model,
+                    feature=[f"x{j}"],
+                    grid_size=n_bins,
+                    include_CI=False,
+                    plot=False,
+                )
+                for j in columns
+            ]
+
+        def read(results):
+            parts = [
+                middle_centred(
+                    f"x{j}", frame.index.to_numpy(), frame["eff"].to_numpy(), frame["size"][1:]
+                )
+                for j, frame in zip(columns, results, strict=True)
+            ]
+            terms = [term for names, _ in parts for term in names]
+            return Answer(terms, np.concatenate([values for _, values in parts])[:, None], False)
+
+        return Job(work, read, len(columns) / inputs.case.n_columns)
+
+    return contender
+
+
 # ------------------------------------------------------------- scikit-learn
+
+
+def sklearn_ice(n_points: int):
+    """Individual curves along one column."""
+
+    def contender(inputs: Inputs) -> Job:
+        from sklearn.inspection import partial_dependence
+
+        grid = inputs.grid(n_points)
+
+        def work():
+            return partial_dependence(
+                inputs.model,
+                inputs.rows,
+                [0],
+                custom_values={0: grid[:, 0]},
+                method="brute",
+                kind="individual",
+            ).individual[0]
+
+        def read(curves):
+            terms = [f"x0[{k}]" for k in range(n_points)]
+            return Answer(terms, curves[inputs.sample].T, False, inputs.sample)
+
+        return Job(work, read, 1 / inputs.case.n_columns)
+
+    return contender
 
 
 def sklearn_pd_grid(n_points: int):

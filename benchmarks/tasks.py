@@ -116,6 +116,18 @@ TASKS = (
         {OURS: ours.pd_pairs(100), "woodelf": peers.woodelf_pd_pairs(100)},
     ),
     Task(
+        "ale",
+        "Accumulated local effects of every column, 20 bins",
+        square("xgb_6", (40_000,), COLUMNS),
+        {OURS: ours.ale(20), "PyALE": peers.pyale_ale(20)},
+    ),
+    Task(
+        "ice",
+        "The curve of every row along every column, 20 points",
+        square("xgb_6", (40_000,), (20, 50)),
+        {OURS: ours.ice(20), "sklearn": peers.sklearn_ice(20)},
+    ),
+    Task(
         "shap",
         "Interventional SHAP",
         ALL_SIZES + ALL_MODELS,
