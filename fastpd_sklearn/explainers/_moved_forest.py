@@ -19,7 +19,7 @@ from fastpd_sklearn.forest import Forest
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 from fastpd_sklearn.forest._inputs import InputMap
 
-BLOCK_BYTES = 2**26
+BLOCK_BYTES = 2**24
 """Memory for what moves add to a block of rows."""
 
 MISSING = np.uint32(0xFFFFFFFF)
@@ -119,7 +119,8 @@ class ForestResponder:
             now = list({moves[k].column: k for k in left}.values())
             low, high = self._walk(rows, [moves[k] for k in now])
             if margins is None:
-                out[now] = high - low
+                for k, one, other in zip(now, low, high, strict=True):
+                    np.subtract(other, one, out=out[k])
             else:
                 for k, one, other in zip(now, low, high, strict=True):
                     out[k] = self._respond(margins + other) - self._respond(margins + one)
@@ -179,15 +180,21 @@ class ForestResponder:
         for m, move in enumerate(moves):
             slot = self._slot[move.column]
             of_slot[slot] = m
-            own, points = _widened(rows.column(slot)), _widened(codes[move.column])
-            ends[0, m], ends[1, m] = _placed(points, move.low, own), _placed(points, move.high, own)
-        low, high = np.minimum(*ends), np.maximum(*ends)
-        added = self._walker.move(rows, of_slot, low, high, self._threads(rows.n_rows))
-        added = added.transpose(1, 0, 3, 2)
-        is_swapped = (ends[0] > ends[1])[:, :, None]
+            points = _widened(codes[move.column])
+            for end, place in zip(ends, (move.low, move.high), strict=True):
+                np.take(points, place, out=end[m], mode="wrap")  # unchecked
+                stays = place < 0
+                if stays.any():
+                    end[m, stays] = _widened(rows.column(slot)[stays])
+        is_swapped = ends[0] > ends[1]
+        if is_swapped.any():
+            ends = np.sort(ends, axis=0)
+        added = self._walker.move(rows, of_slot, *ends, self._threads(rows.n_rows))
+        low, high = added.transpose(1, 0, 3, 2)
         if not is_swapped.any():
-            return added[0], added[1]
-        return np.where(is_swapped, added[1], added[0]), np.where(is_swapped, added[0], added[1])
+            return low, high
+        is_swapped = is_swapped[:, :, None]
+        return np.where(is_swapped, high, low), np.where(is_swapped, low, high)
 
 
 def categorical_columns(forest: Forest) -> frozenset[int]:
