@@ -32,7 +32,7 @@ from fastpd_sklearn.explainers._response import (
 )
 from fastpd_sklearn.forest import _rows
 
-BLOCK_BYTES = 2**25
+BLOCK_BYTES = 2**22
 """Size of the curves that are made at a time."""
 
 
@@ -81,16 +81,19 @@ class FittedICE:
         for start in range(0, n_rows, step):
             part = slice(start, min(n_rows, start + step))
             rows = X if step >= n_rows else _rows.take(X, part)
-            for k, axis in enumerate(self.axes):
-                yield part, k, self._curves(rows, axis)
+            curves = self.responder.curves(rows, self._points)
+            for k, (axis, each) in enumerate(zip(self.axes, curves, strict=True)):
+                yield part, k, self._shown(each, axis)
 
-    def average(self, X, axis: Axis, weights: np.ndarray) -> np.ndarray:
-        """The mean curve along an axis, shape (n_outputs, n_points)."""
-        total = self.responder.sums(X, axis.column, axis.all_points, weights)
-        return self._shown(total / weights.sum(), axis)
+    def averages(self, X, weights: np.ndarray) -> Iterator[np.ndarray]:
+        """The mean curve along each axis, shape (n_outputs, n_points)."""
+        sums = self.responder.sums(X, self._points, weights)
+        for axis, total in zip(self.axes, sums, strict=True):
+            yield self._shown(total / weights.sum(), axis)
 
-    def _curves(self, rows, axis: Axis) -> np.ndarray:
-        return self._shown(self.responder.curves(rows, axis.column, axis.all_points), axis)
+    @property
+    def _points(self) -> list[tuple[int, np.ndarray]]:
+        return [(axis.column, axis.all_points) for axis in self.axes]
 
     def _shown(self, curves: np.ndarray, axis: Axis) -> np.ndarray:
         """Curves, points last, as they are asked for; it is all affine, and so of means as well."""
@@ -464,8 +467,10 @@ default="auto"
         X = self._open_rows(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
         weights = np.ones(X.shape[0]) if weights is None else weights
+        fitted = self._fitted
         return [
-            self._result(axis, self._fitted.average(X, axis, weights)) for axis in self._fitted.axes
+            self._result(axis, average)
+            for axis, average in zip(fitted.axes, fitted.averages(X, weights), strict=True)
         ]
 
     def _open_rows(self, X):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -74,26 +74,32 @@ class ForestResponder:
         """See :class:`Responder`."""
         return max(1, BLOCK_BYTES // (48 * n_moves * self.n_outputs))
 
-    def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
+    def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        held, place = self._held(column, points)
-        margins = self._walks.curves(rows, [held], self._threads(X.shape[0]))
-        if self._inverse_link is None:
-            return margins[:, :, place]
-        flat = margins.reshape(self.n_outputs, -1)
-        return self._respond(flat.T).T.reshape(margins.shape)[:, :, place]
+        for held, place in self._held(axes):
+            margins = self._walks.curves(rows, [held], self._threads(X.shape[0]))
+            if self._inverse_link is not None:
+                flat = margins.reshape(self.n_outputs, -1)
+                margins = self._respond(flat.T).T.reshape(margins.shape)
+            is_each = len(place) == held.size and np.array_equal(place, np.arange(held.size))
+            yield margins if is_each else margins[:, :, place]
 
-    def sums(self, X, column: int, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def sums(
+        self, X, axes: list[tuple[int, np.ndarray]], weights: np.ndarray
+    ) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        held, place = self._held(column, points)
         link = "identity" if self._inverse_link is None else self._inverse_link
-        n_threads = self._threads(X.shape[0])
-        return self._walks.response_sums(rows, [held], link, weights, n_threads)[:, place]
+        for held, place in self._held(axes):
+            n_threads = self._threads(X.shape[0])
+            yield self._walks.response_sums(rows, [held], link, weights, n_threads)[:, place]
 
-    def _held(self, column: int, points: np.ndarray) -> tuple[Points, np.ndarray]:
-        return self._walks.points(self._bin(self._template.rows({column: points})), column)
+    def _held(self, axes: list[tuple[int, np.ndarray]]) -> Iterator[tuple[Points, np.ndarray]]:
+        """The different points of columns, and which of them each given point is."""
+        for column, points in axes:
+            rows = self._bin(self._template.rows({column: points}))
+            yield self._walks.points(rows, column)
 
     def breaks(self, column: int) -> np.ndarray | None:
         """See :class:`Responder`."""

@@ -37,19 +37,23 @@ class PredictionResponder:
         """See :class:`Responder`."""
         return BLOCK_ROWS // 4
 
-    def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
+    def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
-        out = np.empty((self.n_outputs, X.shape[0], len(points)))
-        for part, curves in self._blocks(X, column, points):
-            out[:, part] = curves
-        return out
+        for column, points in axes:
+            out = np.empty((self.n_outputs, X.shape[0], len(points)))
+            for part, curves in self._blocks(X, column, points):
+                out[:, part] = curves
+            yield out
 
-    def sums(self, X, column: int, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def sums(
+        self, X, axes: list[tuple[int, np.ndarray]], weights: np.ndarray
+    ) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
-        total = np.zeros((self.n_outputs, len(points)))
-        for part, curves in self._blocks(X, column, points):
-            total += np.einsum("orp,r->op", curves, weights[part])
-        return total
+        for column, points in axes:
+            total = np.zeros((self.n_outputs, len(points)))
+            for part, curves in self._blocks(X, column, points):
+                total += np.einsum("orp,r->op", curves, weights[part])
+            yield total
 
     def _blocks(self, X, column: int, points: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         n_rows, n_points = X.shape[0], len(points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,19 +55,21 @@ class Responder(Protocol):
     def block_rows(self, n_moves: int) -> int:
         """How many rows to move at a time, so that memory stays bounded."""
 
-    def curves(self, X, column: int, points: np.ndarray) -> np.ndarray:
-        """The response of every row with a column at every point.
+    def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
+        """The response of every row with a column at every point, for columns and their points.
 
-        Returns
-        -------
+        Yields
+        ------
         ndarray of shape (n_outputs, n_rows, n_points), float64
         """
 
-    def sums(self, X, column: int, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def sums(
+        self, X, axes: list[tuple[int, np.ndarray]], weights: np.ndarray
+    ) -> Iterator[np.ndarray]:
         """Weighted sums of the curves over the rows, which need not be held for it.
 
-        Returns
-        -------
+        Yields
+        ------
         ndarray of shape (n_outputs, n_points), float64
         """
 
