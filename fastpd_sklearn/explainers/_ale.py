@@ -15,7 +15,7 @@ from fastpd_sklearn.explainers import _checks
 from fastpd_sklearn.explainers._ale_compute import Background, Settings, accumulated_effects
 from fastpd_sklearn.explainers._ale_results import ALECurve, ALESurface
 from fastpd_sklearn.explainers._columns import read_column
-from fastpd_sklearn.explainers._local import LocalExplainer, refuse_missing
+from fastpd_sklearn.explainers._local import LocalExplainer, refuse_missing, takes_missing
 from fastpd_sklearn.explainers._players import Players, as_list
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.explainers._response import (
@@ -41,6 +41,8 @@ class FittedALE:
     selection : Selection
     absent : float
         What an absent entry of a sparse matrix means.
+    takes_missing : bool
+        Whether missing values are taken.
     tags : dict of str to bool
         What the model says of its input.
     """
@@ -49,6 +51,7 @@ class FittedALE:
     terms: list[Term]
     selection: Selection
     absent: float
+    takes_missing: bool
     tags: dict[str, bool]
 
 
@@ -219,7 +222,8 @@ default="auto"
         self._check_pairs(rows, terms, players)
         effects = accumulated_effects(responder, rows, terms, names, selection, settings)
         tags = {**self._tag_values(), **input_tags_of(model)}
-        self._fitted = FittedALE(players, terms, selection, responder.absent, tags)
+        missing = takes_missing(tags, X)
+        self._fitted = FittedALE(players, terms, selection, responder.absent, missing, tags)
         self.effects_ = tuple(effects)
         self.estimator_ = model
         self.response_method_ = answering_method(self.response_method, head)
@@ -299,7 +303,7 @@ default="auto"
         check_is_fitted(self)
         fitted = self._fitted
         X = self._check_X(X)
-        if not fitted.tags["allow_nan"]:
+        if not fitted.takes_missing:
             refuse_missing(X)
         n_outputs = len(fitted.selection.outputs)
         out = np.empty((X.shape[0], len(fitted.terms), n_outputs))

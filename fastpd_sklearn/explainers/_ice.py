@@ -20,7 +20,7 @@ from fastpd_sklearn.explainers._ice_grid import (
     make_points,
     slopes,
 )
-from fastpd_sklearn.explainers._local import LocalExplainer, refuse_missing
+from fastpd_sklearn.explainers._local import LocalExplainer
 from fastpd_sklearn.explainers._moves import Responder
 from fastpd_sklearn.explainers._players import Players, as_list
 from fastpd_sklearn.explainers._response import (
@@ -477,7 +477,7 @@ default="auto"
         check_is_fitted(self)
         X = self._check_X(X)
         if not self._fitted.tags["allow_nan"]:
-            refuse_missing(X)
+            self._fitted.responder.refuse(X)
         return X
 
     def _result(self, axis: Axis, average: np.ndarray, **curves) -> Bunch:

@@ -104,6 +104,29 @@ def _row_template(X) -> Template:
     return make_template(X)
 
 
+def takes_missing(tags: dict[str, bool], background) -> bool:
+    """Whether a model takes missing or infinite numbers: it says so, or has been given some.
+
+    Parameters
+    ----------
+    tags : dict of str to bool
+        What the model says of its input; pipelines say what their first step says.
+    background : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        Rows on which the model has been called.
+
+    Returns
+    -------
+    bool
+    """
+    if tags["allow_nan"]:
+        return True
+    try:
+        refuse_missing(background)
+    except ValueError:
+        return True
+    return False
+
+
 def refuse_missing(X) -> None:
     """Refuse missing and infinite numbers, for models that do not take them.
 

@@ -74,6 +74,9 @@ class ForestResponder:
         """See :class:`Responder`."""
         return max(1, BLOCK_BYTES // (48 * n_moves * self.n_outputs))
 
+    def refuse(self, X) -> None:
+        """See :class:`Responder`; nothing to do, since all rows are binned in any case."""
+
     def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)

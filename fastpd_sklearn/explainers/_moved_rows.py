@@ -37,6 +37,11 @@ class PredictionResponder:
         """See :class:`Responder`."""
         return BLOCK_ROWS // 4
 
+    def refuse(self, X) -> None:
+        """See :class:`Responder`: a column that is moved hides what it holds from the model."""
+        for start in range(0, X.shape[0], BLOCK_ROWS):
+            self._respond(_rows.take(X, slice(start, start + BLOCK_ROWS)))
+
     def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         for column, points in axes:

@@ -55,6 +55,9 @@ class Responder(Protocol):
     def block_rows(self, n_moves: int) -> int:
         """How many rows to move at a time, so that memory stays bounded."""
 
+    def refuse(self, X) -> None:
+        """Raise the model's own error if it does not take some rows, moved or not."""
+
     def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
         """The response of every row with a column at every point, for columns and their points.
 

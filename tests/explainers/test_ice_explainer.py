@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
-from fastpd_sklearn import ICEExplainer
+from fastpd_sklearn import ALEExplainer, ICEExplainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:X has feature names, but")
 
@@ -418,3 +418,26 @@ def test_no_more_memory_than_there_is(data, target, monkeypatch):
     with pytest.raises(MemoryError, match="an `out` array to explain"):
         explainer.transform(data)
     assert len(explainer.average(data)) == 3
+
+
+def test_a_pipeline_takes_what_its_steps_take(data, target):
+    """Its tags are those of the first step, which may know nothing of the columns passed on."""
+    pd = pytest.importorskip("pandas")
+    from sklearn.compose import ColumnTransformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    frame = pd.DataFrame({"n": data[:, 0], "c": np.array(list("abcde"))[data[:, 2].astype(int)]})
+    frame.loc[3, "n"] = np.nan
+    encode = ColumnTransformer(
+        [("c", OneHotEncoder(sparse_output=False), ["c"])], remainder="passthrough"
+    )
+    model = make_pipeline(encode, HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3))
+    model.fit(frame, target)
+    explainer = ICEExplainer(grid_resolution=4, centered={"c": "b"}).fit(model, frame)
+    curves = explainer.explain(frame)[1]
+    for k, label in enumerate("abcde"):
+        truth = model.predict(frame.assign(c=label)) - model.predict(frame.assign(c="b"))
+        assert_allclose(curves.individual[0, :, k], truth, atol=1e-12)
+    values = ALEExplainer().fit(model, frame).transform(frame)
+    assert_array_equal(np.flatnonzero(np.isnan(values[:, 0])), [3])
+    assert not np.isnan(values[:, 1]).any()
