@@ -19,6 +19,7 @@ from fastpd_sklearn.explainers._response import RESPONSE_METHODS, Response
 from fastpd_sklearn.explainers._trees import OpenModel, columns_as_read
 from fastpd_sklearn.forest import Head, _frames, _rows, find_reader
 from fastpd_sklearn.forest._parity import check_reading
+from fastpd_sklearn.forest._pipeline import PipelineMap
 
 
 class LocalExplainer(ModelExplainer):
@@ -71,7 +72,9 @@ class LocalExplainer(ModelExplainer):
     def _make_responder(self, opened: OpenModel, X) -> tuple[Responder, Head]:
         """By the trees where the response is theirs or a function of their sum, else by calls."""
         method, reading = self.response_method, opened.reading
-        if reading is not None:
+        # The raw columns of a pipeline are moved before its steps, which the trees know nothing of.
+        is_plain = reading is not None and not isinstance(reading.input_map, PipelineMap)
+        if is_plain:
             head = reading.head
             if method == "auto" or method in head.additive:
                 return self._read_responder(opened, X, None), head
@@ -80,8 +83,8 @@ class LocalExplainer(ModelExplainer):
                 return self._read_responder(opened, X, head.respond), answer
         respond = Response(opened.model, method)
         n_outputs = respond(_rows.take(X, slice(0, 1))).shape[1]
-        absent = 0.0 if reading is None else reading.input_map.absent
-        categorical = frozenset() if reading is None else categorical_columns(reading.forest)
+        absent = reading.input_map.absent if is_plain else 0.0
+        categorical = categorical_columns(reading.forest) if is_plain else frozenset()
         return PredictionResponder(respond, n_outputs, absent, categorical), respond.head
 
     def _read_responder(self, opened: OpenModel, X, inverse_link) -> ForestResponder:
