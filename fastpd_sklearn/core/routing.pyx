@@ -65,12 +65,14 @@ cdef class BinnedRows:
         self.data, self.offset, self.width, self.n_rows = data, offset, width, n_rows
         self._data, self._offset, self._width = data, offset, width
 
+    def column(self, int64_t slot):
+        """The codes of a slot, ndarray of shape (n_rows,), a view of `data`."""
+        start, width = int(self.offset[slot]), int(self.width[slot])
+        return self.data[start:start + self.n_rows * width].view(f"u{width}")
+
     def columns(self):
-        """The codes of each slot, views of `data`."""
-        return [
-            self.data[start:start + self.n_rows * width].view(f"u{width}")
-            for start, width in zip(self.offset.tolist(), self.width.tolist())
-        ]
+        """The codes of each slot."""
+        return [self.column(slot) for slot in range(len(self.width))]
 
     def __reduce__(self):
         return BinnedRows, (self.data, self.offset, self.width, self.n_rows)

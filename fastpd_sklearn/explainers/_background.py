@@ -15,7 +15,8 @@ from fastpd_sklearn.core.ice import LINKS
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.explainers import _outputs
-from fastpd_sklearn.explainers._engine import ROW_TREES_A_THREAD, TreeEngine, at_places
+from fastpd_sklearn.explainers._binned import threads_for
+from fastpd_sklearn.explainers._engine import TreeEngine, at_places
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.forest import Head, Reading
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
@@ -67,7 +68,7 @@ class BackgroundEngine(TreeEngine):
 
     def threads_for(self, n_rows: int) -> int:
         """Threads for some rows: starting them must not cost more than they save."""
-        return min(self.n_threads, max(1, n_rows * self.core.n_trees // ROW_TREES_A_THREAD))
+        return threads_for(n_rows * self.core.n_trees, self.n_threads)
 
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
