@@ -192,6 +192,12 @@ class ResponseEngine(BackgroundEngine):
         """The response to every row, shape (n_rows, n_outputs)."""
         return self.head.respond(super().predict(X))
 
+    def individual_response(self, X, term: Term, grids) -> np.ndarray:
+        """As :meth:`individual`, after the inverse link."""
+        margins = self.individual(X, term, grids)
+        responses = self.head.respond(margins.reshape(len(margins), -1).T)
+        return responses.T.reshape(-1, *margins.shape[1:])
+
     def _add(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
         sums = self.walks.response_sums(
             rows, [], self.link, sample_weight, self.threads_for(rows.n_rows)

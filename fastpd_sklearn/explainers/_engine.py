@@ -197,6 +197,10 @@ class TreeEngine(ABC):
         curves = self.walks.curves(rows, points, self.threads_for(rows.n_rows))
         return at_places(curves, places)
 
+    def individual_response(self, X, term: Term, grids: Sequence) -> np.ndarray:
+        """As :meth:`individual`, of the response that is explained: here the sum of the trees."""
+        return self.individual(X, term, grids)
+
     def held_points(self, term: Term, grids: Sequence) -> tuple[list[Points], list[np.ndarray]]:
         """The different points of some players, and which of them each row of a grid is."""
         found = [

@@ -18,7 +18,8 @@ from fastpd_sklearn.explainers._curve import piece_points
 from fastpd_sklearn.explainers._models import classes_of, kind_of
 from fastpd_sklearn.forest import Head, _rows, find_reader
 from fastpd_sklearn.inspection._grid import Column
-from fastpd_sklearn.inspection._prediction import Predictions
+from fastpd_sklearn.inspection._prediction import Predictions, check_individual
+from fastpd_sklearn.inspection._response_method import as_in_sklearn
 
 METHODS = ("auto", "recursion", "brute")
 
@@ -37,7 +38,7 @@ class Answers:
     explainer : BaseExplainer or None
         Not fitted yet; it knows the steps of the model. None for a model that is no tree
         ensemble, or is not to be taken for one.
-    additive : bool
+    explained : bool
         Whether the explainer explains this very response, so that it has the averages too.
     background : bool
         Whether the explainer averages over ``X``.
@@ -50,7 +51,7 @@ class Answers:
         sample_weight: np.ndarray | None,
         response_method: str,
         explainer: BaseExplainer | None = None,
-        additive: bool = False,
+        explained: bool = False,
         background: bool = True,
     ) -> None:
         self._model = model
@@ -58,7 +59,7 @@ class Answers:
         self._sample_weight = sample_weight
         self._response_method = response_method
         self._unfitted = explainer
-        self._additive = additive
+        self._explained = explained
         self._background = background
 
     @cached_property
@@ -92,7 +93,7 @@ class Answers:
         curve : StepCurve, CategoryCurve or None
             The same as an exact function, for a single column where there is one.
         """
-        if not self._additive or not all(map(self._plays_alone, columns)):
+        if not self._explained or not all(map(self._plays_alone, columns)):
             return self._predictions.average(columns, axes), None
         if not self._background and any(column.labelled for column in data):
             return self._average_of_labels(columns, axes), None
@@ -113,7 +114,16 @@ class Answers:
         -------
         ndarray of shape (n_outputs, n_rows, n_points of the first column, ...)
         """
-        return self._predictions.individual(columns, axes)
+        walked = self._explained and self._background and len(columns) <= 2
+        if not walked or not all(map(self._plays_alone, columns)):
+            return self._predictions.individual(columns, axes)
+        fitted = self._explainer._fitted
+        term = tuple(fitted.players.find(column) for column in columns)
+        grids = [
+            fitted.template.rows({column: axis}) for column, axis in zip(columns, axes, strict=True)
+        ]
+        check_individual(self._X.shape[0], fitted.engine.n_outputs, axes)
+        return fitted.engine.individual_response(self._X, term, grids)
 
     def steps(self, column: int, name) -> StepCurve | None:
         """The curve of a column of numbers on the scale on which the trees add up.
@@ -163,7 +173,7 @@ class Answers:
         -------
         StepCurve
         """
-        if self._additive:
+        if self._explained:
             return steps
         points = piece_points(steps.breaks, steps.strict, steps.single)
         missing = [] if steps.missing is None else [np.nan]
@@ -249,9 +259,9 @@ def find_answers(
             stacklevel=stacklevel,
         )
         return Answers(estimator, X, sample_weight, response)
-    additive = response in head.additive
-    explainer = FastPDExplainer(response_method=response if additive else "auto", n_jobs=n_jobs)
-    return Answers(estimator, X, sample_weight, response, explainer, additive)
+    explained = response in head.additive or response == head.link_method
+    explainer = FastPDExplainer(response_method=response if explained else "auto", n_jobs=n_jobs)
+    return Answers(estimator, X, sample_weight, response, explainer, explained)
 
 
 def choose_response(estimator, response_method: str) -> str:
@@ -276,7 +286,7 @@ def choose_response(estimator, response_method: str) -> str:
                 f"{response_method!r} for {name}; for the sum of the trees before a link function "
                 "take 'raw'"
             )
-        return "predict" if response_method == "auto" else response_method
+        return as_in_sklearn(estimator, response_method)
     if kind != "classifier":
         if find_reader(estimator) is None:
             raise ValueError(
@@ -291,15 +301,13 @@ def choose_response(estimator, response_method: str) -> str:
             "Multiclass-multioutput estimators are not supported; explain one target at a time, "
             "or all of them with FastPDExplainer"
         )
-    if response_method != "auto":
-        return response_method
-    has = [m for m in ("predict_proba", "decision_function") if hasattr(estimator, m)]
-    if not has:
+    response = as_in_sklearn(estimator, response_method)
+    if response == "auto":
         raise ValueError(
             f"{name} has neither predict_proba nor decision_function, and class labels cannot be "
             "averaged; take a classifier that has one of them"
         )
-    return has[0]
+    return response
 
 
 def read_head(estimator) -> Head | str:
@@ -339,4 +347,4 @@ def _recursion(estimator, X, sample_weight, response_method, average, n_jobs) ->
             f"up to. Got {response_method!r}; take 'auto', or another method"
         )
     explainer = PathDependentExplainer(response_method=response_method, n_jobs=n_jobs)
-    return Answers(estimator, X, None, response_method, explainer, additive=True, background=False)
+    return Answers(estimator, X, None, response_method, explainer, explained=True, background=False)

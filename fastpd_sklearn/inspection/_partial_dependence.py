@@ -244,8 +244,8 @@ default="auto"
         The points of a feature, by number or name, in place of a grid. NaN among them asks for
         the response at missing values.
     method : {"auto", "recursion", "brute"}, default="auto"
-        * "auto": the average over the rows of ``X``, exactly. By the trees where they add up to
-          the response, else by prediction.
+        * "auto": the average over the rows of ``X``, exactly; by the trees, of
+          models that are no tree ensembles by prediction.
         * "recursion": the average by the covers along the paths of the trees, which looks at
           no row of ``X``: what scikit-learn means by it, for all tree ensembles.
         * "brute": the average over the rows of ``X``, by prediction.

@@ -77,11 +77,7 @@ class Predictions:
         for points, rows, responses in self._blocks(columns, axes):
             if out is None:
                 n_outputs = responses.shape[2]
-                _checks.check_memory(
-                    8 * n_outputs * n_rows * n_points,
-                    f"the response of {n_rows} rows at {n_points} points",
-                    "pass fewer rows as X, or lower grid_resolution",
-                )
+                check_individual(n_rows, n_outputs, axes)
                 out = np.empty((n_outputs, n_rows, n_points))
             out[:, rows, points] = responses.transpose(2, 1, 0)
         return out.reshape(-1, n_rows, *shape)
@@ -101,6 +97,16 @@ class Predictions:
                 taken = _rows.take(self._X, np.tile(np.arange(rows.start, rows.stop), n_points))
                 responses = self._respond(_rows.with_values(taken, values))
                 yield points, rows, responses.reshape(n_points, n_rows, -1)
+
+
+def check_individual(n_rows: int, n_outputs: int, axes: list[np.ndarray]) -> None:
+    """Refuse the responses of all rows on a grid if they do not fit into the memory at hand."""
+    n_points = int(np.prod([len(axis) for axis in axes]))
+    _checks.check_memory(
+        8 * n_outputs * n_rows * n_points,
+        f"the response of {n_rows} rows at {n_points} points",
+        "pass fewer rows as X, or lower grid_resolution",
+    )
 
 
 def _slices(n: int, step: int) -> list[slice]:
