@@ -130,17 +130,9 @@ class KeptRows:
         predicted = core.predict(rows, n_threads)
         if sample_weight is not None:
             predicted *= sample_weight[:, None]
-        joined = rows
-        if self.rows is not None:
-            joined, columns = core.bins.empty_rows(self.rows.n_rows + rows.n_rows)
-            for column, *parts in zip(columns, self.rows.columns(), rows.columns(), strict=True):
-                np.concatenate(parts, out=column)
-        if sample_weight is not None or self.sample_weight is not None:
-            sample_weight = np.concatenate(
-                [_weights(self.rows, self.sample_weight), _weights(rows, sample_weight)]
-            )
-        self.rows, self.sample_weight = joined, sample_weight
-        self.total = joined.n_rows if sample_weight is None else sample_weight.sum()
+        joined, weights = join_rows(core.bins, self.rows, self.sample_weight, rows, sample_weight)
+        self.rows, self.sample_weight = joined, weights
+        self.total = joined.n_rows if weights is None else weights.sum()
         self.response = self.response + predicted.sum(axis=0)
 
     def coverage(self, core) -> KeptCoverage:
@@ -152,11 +144,37 @@ class KeptRows:
         return self.response / self.total
 
 
-def _weights(rows: BinnedRows | None, sample_weight) -> np.ndarray:
-    """Weights of rows, one where they have none."""
-    if sample_weight is not None:
-        return sample_weight
-    return np.ones(0 if rows is None else rows.n_rows)
+def join_rows(
+    bins, rows: BinnedRows | None, sample_weight, more: BinnedRows, more_weight
+) -> tuple[BinnedRows, np.ndarray | None]:
+    """Rows and their weights with more of them at the end.
+
+    Parameters
+    ----------
+    bins : Bins
+    rows, more : BinnedRows
+        ``rows`` is None before there are any.
+    sample_weight, more_weight : ndarray of shape (n_rows,), float64, or None
+        Rows without weights count one each.
+
+    Returns
+    -------
+    rows : BinnedRows
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+        None if neither has weights.
+    """
+    if rows is None:
+        return more, more_weight
+    joined, columns = bins.empty_rows(rows.n_rows + more.n_rows)
+    for column, *parts in zip(columns, rows.columns(), more.columns(), strict=True):
+        np.concatenate(parts, out=column)
+    if sample_weight is None and more_weight is None:
+        return joined, None
+    weights = [
+        np.ones(part.n_rows) if weight is None else weight
+        for part, weight in ((rows, sample_weight), (more, more_weight))
+    ]
+    return joined, np.concatenate(weights)
 
 
 class KeptCoverage:

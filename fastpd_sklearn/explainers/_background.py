@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from fastpd_sklearn.core.background import join_rows
 from fastpd_sklearn.core.ice import LINKS
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk_model import WalkModel
@@ -36,7 +37,7 @@ class BackgroundEngine(TreeEngine):
     """
 
     def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
-        self.codes: list[np.ndarray] | None = None
+        self.rows: BinnedRows | None = None
         self.weights: np.ndarray | None = None
         super().__init__(reading, players, n_jobs)
 
@@ -47,14 +48,12 @@ class BackgroundEngine(TreeEngine):
         return None
 
     def derive(self) -> None:
-        """Put the rows together; a pickle holds their codes."""
-        if self.codes is not None:
-            self.rows, columns = self.core.bins.empty_rows(self.n_rows)
-            for column, codes in zip(columns, self.codes, strict=True):
-                column[:] = codes
+        """Nothing: the rows are all there is."""
 
-    def __getstate__(self) -> dict:
-        return {k: v for k, v in super().__getstate__().items() if k != "rows"}
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the background."""
+        return self.rows.n_rows
 
     @property
     def walks(self) -> WalkModel:
@@ -73,18 +72,10 @@ class BackgroundEngine(TreeEngine):
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
         rows = self.bin(X)
-        if self.codes is None:
-            self.n_rows, self.codes = 0, [column[:0] for column in rows.columns()]
-        if sample_weight is not None or self.weights is not None:
-            known = np.ones(self.n_rows) if self.weights is None else self.weights
-            new = np.ones(rows.n_rows) if sample_weight is None else sample_weight
-            self.weights = np.concatenate([known, new])
-        self.codes = [
-            np.append(known, new) for known, new in zip(self.codes, rows.columns(), strict=True)
-        ]
-        self.n_rows += rows.n_rows
+        self.rows, self.weights = join_rows(
+            self.core.bins, self.rows, self.weights, rows, sample_weight
+        )
         self._add(rows, sample_weight)
-        self.derive()
 
     @abstractmethod
     def _add(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
