@@ -174,7 +174,13 @@ class TreeEngine(ABC):
 
     def levels(self, player: int) -> np.ndarray | None:
         """The component of one player between the split points of its column, missing last."""
-        return self.core.levels(self.coverage, player)
+        # The number that stands for missing has a piece of its own, which is no code's.
+        return None if self._has_sentinel else self.core.levels(self.coverage, player)
+
+    @property
+    def _has_sentinel(self) -> bool:
+        """Whether a number stands for missing."""
+        return not self.preprocesses and not np.isnan(self.input_map.missing)
 
     def individual(self, X, term: Term, grids: Sequence) -> np.ndarray:
         """Raw predictions of every row, with one player, or two, held at points.
@@ -212,6 +218,7 @@ class TreeEngine(ABC):
     def split_points(self, column: int) -> np.ndarray | None:
         """Thresholds of a column as the trees compare with them.
 
+        Where a number stands for missing, also both ends of the piece that is that number.
         None for a column of labels, and for the raw columns of a pipeline, of which the trees
         test what the steps make of them.
         """
@@ -221,7 +228,14 @@ class TreeEngine(ABC):
         slot = np.searchsorted(bins.columns, column)
         if slot == len(bins.columns) or bins.columns[slot] != column:
             return np.empty(0)
-        return None if bins.categorical[slot] else bins.slot_edges(slot)
+        if bins.categorical[slot]:
+            return None
+        edges = bins.slot_edges(slot)
+        if not self._has_sentinel:
+            return edges
+        sentinel = (np.float32 if self.single else np.float64)(self.input_map.missing)
+        beyond = np.nextafter(sentinel, sentinel.dtype.type(np.inf if self.strict else -np.inf))
+        return np.union1d(edges, [sentinel, beyond])
 
     def listed_categories(self, column: int) -> np.ndarray | None:
         """Category codes of a column that some node lists; None if it is not categorical."""

@@ -55,6 +55,8 @@ class RawColumn:
         self._inputs = [j for j, origin in enumerate(origins) if column in origin.columns]
         slots = enumerate(self._bins.columns.tolist())
         self._slots = [(s, j) for s, j in slots if column in origins[j].columns]
+        sentinels = self._map.sentinels()
+        self._sentinels = {j: sentinels[j] for _, j in self._slots if not np.isnan(sentinels[j])}
 
     def labels(self) -> np.ndarray | None:
         """The numbers that encoders take for labels, ascending; None if they take none."""
@@ -180,6 +182,9 @@ class RawColumn:
             if not self._map.allow_nan and np.any(codes[slot] == np.iinfo(codes[slot].dtype).max):
                 raise ValueError("the model does not take missing values")
             found.append(codes[slot])
+            if j in self._sentinels:
+                # A single number among others: only its two sides lead to it.
+                found.append(np.nan_to_num(np.sign(inputs.column(j) - self._sentinels[j])))
         origins = {self._map.origins[j] for _, j in self._slots}
         for origin in [origin for origin in origins if origin.shape == BINS]:
             # The forest may test no more than some of the bins: only all of them tell where
@@ -190,6 +195,7 @@ class RawColumn:
     def _most_breaks(self) -> int:
         """Each threshold is crossed once, and values may be missing on both sides."""
         bins = sum(self._map.origins[j].n_bins for _, j in self._slots)
+        bins += 2 * len(self._sentinels)
         return bins + sum(2 + len(self._bins.slot_edges(slot)) for slot, _ in self._slots)
 
     def _known_points(self, dtype) -> np.ndarray:

@@ -144,6 +144,10 @@ class InputMap:
             owner[columns] = player
         return owner
 
+    def sentinels(self) -> np.ndarray:
+        """The number that stands for missing in every input, NaN for none; (n_inputs,)."""
+        return np.full(self.n_columns, self.missing, dtype=np.float64)
+
     def describe(self, j: int) -> str:
         """Input ``j`` in words, for messages."""
         return f"column {j}"

@@ -64,6 +64,9 @@ class Traced(Protocol):
     def trace(self, origins: Origins, prefix: str) -> Origins:
         """Origins of the columns that come out, by those of the columns that go in."""
 
+    def sentinels(self) -> np.ndarray:
+        """The number that stands for missing in each column that comes out, NaN for none."""
+
 
 def raw_origins(n_columns: int) -> Origins:
     """Columns that nothing has been done to."""

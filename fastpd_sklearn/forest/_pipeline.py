@@ -15,6 +15,7 @@ from fastpd_sklearn.forest import _frames, _rows
 from fastpd_sklearn.forest._inputs import InputMap, Inputs
 from fastpd_sklearn.forest._lineage import (
     Origin,
+    Traced,
     does_nothing,
     raw_origins,
     tied_columns,
@@ -109,6 +110,11 @@ class PipelineMap:
         # A constant belongs to nobody: any player will do.
         owners = [player_of[min(origin.columns, default=0)] for origin in self.origins]
         return np.array(owners, dtype=np.int32)
+
+    def sentinels(self) -> np.ndarray:
+        """See :meth:`InputMap.sentinels`; a last step that reads for models knows theirs."""
+        last = self.steps[-1][1]
+        return last.sentinels() if isinstance(last, Traced) else self.inner.sentinels()
 
     def describe(self, j: int) -> str:
         """Input ``j`` in words, for messages."""

@@ -76,6 +76,10 @@ class SideBySide:
             X = check_array(X, dtype=None, ensure_all_finite=False)
         return np.hstack([part.read(X) for part in self.parts])
 
+    def sentinels(self) -> np.ndarray:
+        """The number that stands for missing in every input, NaN for none; (n_inputs,)."""
+        return np.concatenate([part.input_map.sentinels() for part in self.parts])
+
     def trace(self, origins: Origins, prefix: str) -> Origins:
         """Where the inputs come from."""
         return [origin for part in self.parts for origin in part.trace(origins, prefix)]

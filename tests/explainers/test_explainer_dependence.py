@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.ensemble import VotingRegressor
 from sklearn.inspection import partial_dependence
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
@@ -242,3 +245,32 @@ def test_curve_of_category_codes():
         changed = X.copy()
         changed[:, 0] = code
         assert_allclose(result.curve([code])[0], model.predict(changed).mean())
+
+
+@pytest.mark.parametrize("kind", ["alone", "scaled", "beside another"])
+@pytest.mark.parametrize("sentinel", [0.0, -2.0])
+def test_curve_where_a_number_stands_for_missing(kind, sentinel):
+    xgboost = pytest.importorskip("xgboost")
+    X = np.random.default_rng(0).integers(-2, 3, (200, 2)).astype(float)
+    y = np.where(X[:, 0] == sentinel, 3.0, X[:, 0]) + X[:, 1]
+    scaler = StandardScaler().fit(X)
+    scaled = scaler.transform([[sentinel, 0.0]])[0, 0]
+    model = {
+        "alone": xgboost.XGBRegressor(n_estimators=5, missing=sentinel),
+        "scaled": make_pipeline(scaler, xgboost.XGBRegressor(n_estimators=5, missing=scaled)),
+        "beside another": VotingRegressor(
+            [
+                ("a", xgboost.XGBRegressor(n_estimators=3, missing=sentinel)),
+                ("b", xgboost.XGBRegressor(n_estimators=3, missing=1.0)),
+            ]
+        ),
+    }[kind].fit(X, y)
+    points = np.array([-3.0, -2.0, -1.9, -1.0, -1e-3, 0.0, 1e-3, 1.0, 2.0])
+    for background in (X, X[X[:, 0] != sentinel]):
+        truth = [
+            model.predict(np.column_stack([np.full(len(background), x), background[:, 1]])).mean()
+            for x in points
+        ]
+        result = FastPDExplainer().fit(model, background).partial_dependence(0, grid=points)
+        assert_allclose(result.average[0], truth, atol=1e-5)
+        assert_allclose(result.curve(points)[0], truth, atol=1e-5)
