@@ -116,6 +116,7 @@ def check_weights(sample_weight, n_rows: int) -> np.ndarray | None:
         ensure_2d=False,
         allow_nd=True,
         dtype=np.float64,
+        order="C",  # every other row of an array, or a column of a frame, has gaps
         input_name="sample_weight",
     )
     if weights.shape != (n_rows,):

@@ -192,3 +192,11 @@ def test_verbose_shows_progress(explainer_class, model, X, capsys):
     assert "30 of 30 rows" in capsys.readouterr().out
     explainer_class().fit(model, X).transform(X)
     assert not capsys.readouterr().out
+
+
+def test_weights_with_gaps_between_them(explainer_class, model, X):
+    weights = (np.arange(2 * len(X)) % 3)[::2].astype(float).repeat(2)[::2]
+    ours = explainer_class(output="shap").fit(model, X, sample_weight=weights).transform(X)
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    truth = explainer_class(output="shap").fit(model, repeated).transform(X)
+    assert_allclose(ours, truth, atol=1e-12)
