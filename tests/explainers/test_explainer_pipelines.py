@@ -653,6 +653,16 @@ def test_a_step_that_learns_from_the_rows_that_it_transforms(numbers):
         FastPDExplainer().fit(pipe, X)
 
 
+@pytest.mark.parametrize("gap", [4, 5])
+def test_a_step_that_fills_gaps_from_the_row_before(gap):
+    X = np.arange(8.0)[:, None]
+    X[gap] = np.nan
+    fill = FunctionTransformer(lambda X: pd.DataFrame(X).ffill().to_numpy())
+    pipe = make_pipeline(fill, DecisionTreeRegressor(random_state=0)).fit(X, np.arange(8.0))
+    with pytest.raises(ValueError, match="different for the same row if other rows stand beside"):
+        FastPDExplainer().fit(pipe, X)
+
+
 class Doubled:
     """Two outputs an input: the input, and whether it is above a bound."""
 
