@@ -38,6 +38,9 @@ class InputMap:
         Whether numbers given for a column of labels, in an array or in a column of a data
         frame that is not categorical, are taken for codes. If False they are looked up as
         labels; if None they are refused.
+    frames_hold_codes : bool, default=True
+        Whether that holds for frames, too. If False, numbers in a frame are refused where the
+        labels are other numbers, as the model's library refuses them.
     labels_as_codes : bool or None, default=True
         Whether a categorical column of a data frame that is not among ``categories`` is taken
         by its codes. If False its labels are taken for numbers; if None it is refused.
@@ -68,6 +71,7 @@ class InputMap:
     categories_in_order: tuple[np.ndarray, ...] | None = None
     unknown: float | None = -1.0
     codes_as_given: bool | None = True
+    frames_hold_codes: bool = True
     labels_as_codes: bool | None = True
     absent: float | None = 0.0
     missing: float = np.nan
@@ -339,6 +343,12 @@ class Inputs:
             is_number = not _frames.is_categorical(series) and _frames.is_numeric(series)
             if j in self._map.categories and is_number and self._map.codes_as_given is None:
                 self._refuse_codes(j)
+            if is_number and not self._map.frames_hold_codes and self._is_ambiguous(j):
+                raise ValueError(
+                    f"column {name!r} of X has dtype {series.dtype}, and the model was trained on "
+                    f"it as categories {self._map.categories[j].tolist()}: numbers in it may be "
+                    "these or their codes; make it categorical, as the model's library asks for"
+                )
             if j not in self._map.categories and not self._is_readable(series):
                 raise ValueError(
                     f"column {name!r} of X has dtype {series.dtype}, which is not numeric, and "
@@ -352,6 +362,13 @@ class Inputs:
             "one do not take alike when they are given as numbers; pass a data frame in which the "
             "column is categorical"
         )
+
+    def _is_ambiguous(self, j: int) -> bool:
+        """Whether column ``j`` has labels that are numbers, and others than their codes."""
+        labels = self._map.categories.get(j)
+        if labels is None or not _are_numbers(labels):
+            return False
+        return not np.array_equal(labels.astype(np.float64), np.arange(len(labels)))
 
     def _is_readable(self, series) -> bool:
         if not _frames.is_categorical(series):

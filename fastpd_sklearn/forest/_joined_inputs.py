@@ -94,6 +94,7 @@ def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputM
         names=names,
         blanks_replaced=names is not None and all(m.blanks_replaced for m in maps),
         **_label_fields(given),
+        frames_hold_codes=all(m.frames_hold_codes for m in maps),
         labels_as_codes=_same_or_none([m.labels_as_codes for m in maps]),
         absent=_same_or_none([m.absent for m in maps]),
         missing=_same([m.missing for m in maps], "values for missing"),

@@ -389,6 +389,7 @@ def _input_map(text: _Text) -> InputMap:
         categories=_categories(text, lists or ()),
         categories_in_order=lists,
         unknown=np.nan,
+        frames_hold_codes=False,
         array_dtype=np.float32,
     )
 

@@ -208,6 +208,8 @@ def _input_map(model, learner: dict, ensemble: dict, forest: Forest) -> InputMap
         categories=_labels(ensemble, names),
         # XGBoost 3.1 and 3.2 give most unseen labels the code of another label.
         unknown=None,
+        # A DMatrix of a frame of numbers holds codes; the scikit-learn interface refuses it.
+        frames_hold_codes=not wrapped,
         absent=np.nan,
         missing=np.float32(model.missing) if wrapped else np.nan,
         single_codes=frozenset(np.unique(forest.feature[forest.is_categorical]).tolist()),

@@ -383,6 +383,19 @@ def test_numbers_in_a_column_of_labels():
         assert_array_equal(single(series, categories=known, codes_as_given=False), [-1, -1, -1])
 
 
+def test_numbers_that_may_be_labels_or_codes():
+    for labels, is_refused in (([3, 7], True), ([1.0, 0.0], True), ([0, 1], False)):
+        for series in (pd.Series([1, 0]), pl.Series([1, 0])):
+            known = {0: np.array(labels)}
+            if is_refused:
+                with pytest.raises(ValueError, match="may be these or their codes"):
+                    single(series, categories=known, frames_hold_codes=False)
+                assert_array_equal(single(series, categories=known), [1, 0])
+            else:
+                got = single(series, categories=known, frames_hold_codes=False)
+                assert_array_equal(got, [1, 0])
+
+
 # -- The map -------------------------------------------------------------------------------
 
 
