@@ -179,8 +179,8 @@ class TreeEngine(ABC):
 
     @property
     def _has_sentinel(self) -> bool:
-        """Whether a number stands for missing."""
-        return not self.preprocesses and not np.isnan(self.input_map.missing)
+        """Whether a number stands for missing, and not infinity, which is on no curve."""
+        return not self.preprocesses and bool(np.isfinite(self.input_map.missing))
 
     def individual(self, X, term: Term, grids: Sequence) -> np.ndarray:
         """Raw predictions of every row, with one player, or two, held at points.
