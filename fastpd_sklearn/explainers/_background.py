@@ -16,7 +16,7 @@ from fastpd_sklearn.core.ice import LINKS
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.explainers import _outputs
-from fastpd_sklearn.explainers._binned import threads_for
+from fastpd_sklearn.explainers._binned import has_sentinel, threads_for
 from fastpd_sklearn.explainers._engine import TreeEngine, at_places
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.forest import Head, Reading
@@ -105,6 +105,8 @@ class BackgroundEngine(TreeEngine):
     def levels(self, player: int) -> np.ndarray | None:
         """The component of one player between the split points of its column, missing last."""
         n_slots = len(self.walks.slots[player])
+        if has_sentinel(self.input_map):
+            return None
         if n_slots != 1:
             return None if n_slots else np.zeros((self.n_outputs, 2))
         return self._levels(player)

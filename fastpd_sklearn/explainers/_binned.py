@@ -64,3 +64,31 @@ def _refuse_missing(input_map: InputMap | PipelineMap, bins: Bins, rows: BinnedR
                 f"Input X contains NaN, in {input_map.describe(column)}, and the model's library "
                 "refuses missing values"
             )
+
+
+def has_sentinel(input_map: InputMap | PipelineMap) -> bool:
+    """Whether a number stands for missing in ``X``, and not infinity, which is on no curve."""
+    return isinstance(input_map, InputMap) and bool(np.isfinite(input_map.missing))
+
+
+def curve_edges(input_map: InputMap, bins: Bins, slot: int) -> np.ndarray:
+    """Where a response may jump along a column of numbers.
+
+    Parameters
+    ----------
+    input_map : InputMap
+    bins : Bins
+    slot : int
+
+    Returns
+    -------
+    ndarray of float64, ascending
+        The column's thresholds; where a number stands for missing, also both ends of the piece
+        that is that number.
+    """
+    edges = bins.slot_edges(slot)
+    if not has_sentinel(input_map):
+        return edges
+    sentinel = (np.float32 if bins.single else np.float64)(input_map.missing)
+    beyond = np.nextafter(sentinel, sentinel.dtype.type(np.inf if bins.strict else -np.inf))
+    return np.union1d(edges, [sentinel, beyond])

@@ -14,7 +14,7 @@ from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.threads import effective_n_threads
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.core.walking import Points
-from fastpd_sklearn.explainers._binned import bin_rows, threads_for
+from fastpd_sklearn.explainers._binned import bin_rows, curve_edges, has_sentinel, threads_for
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.forest import Reading
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
@@ -175,12 +175,7 @@ class TreeEngine(ABC):
     def levels(self, player: int) -> np.ndarray | None:
         """The component of one player between the split points of its column, missing last."""
         # The number that stands for missing has a piece of its own, which is no code's.
-        return None if self._has_sentinel else self.core.levels(self.coverage, player)
-
-    @property
-    def _has_sentinel(self) -> bool:
-        """Whether a number stands for missing, and not infinity, which is on no curve."""
-        return not self.preprocesses and bool(np.isfinite(self.input_map.missing))
+        return None if has_sentinel(self.input_map) else self.core.levels(self.coverage, player)
 
     def individual(self, X, term: Term, grids: Sequence) -> np.ndarray:
         """Raw predictions of every row, with one player, or two, held at points.
@@ -230,12 +225,7 @@ class TreeEngine(ABC):
             return np.empty(0)
         if bins.categorical[slot]:
             return None
-        edges = bins.slot_edges(slot)
-        if not self._has_sentinel:
-            return edges
-        sentinel = (np.float32 if self.single else np.float64)(self.input_map.missing)
-        beyond = np.nextafter(sentinel, sentinel.dtype.type(np.inf if self.strict else -np.inf))
-        return np.union1d(edges, [sentinel, beyond])
+        return curve_edges(self.input_map, bins, slot)
 
     def listed_categories(self, column: int) -> np.ndarray | None:
         """Category codes of a column that some node lists; None if it is not categorical."""

@@ -11,7 +11,7 @@ from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.threads import effective_n_threads
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.core.walking import Points
-from fastpd_sklearn.explainers._binned import bin_rows, threads_for
+from fastpd_sklearn.explainers._binned import bin_rows, curve_edges, threads_for
 from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._moves import Move
@@ -110,7 +110,7 @@ class ForestResponder:
             return np.empty(0)
         if column in self.categorical:
             return None
-        edges = self._bins.slot_edges(self._slot[column])
+        edges = curve_edges(self._input_map, self._bins, self._slot[column])
         return effective_breaks(edges, self._forest.strict, self._forest.single)
 
     def pieces(self, breaks: np.ndarray) -> np.ndarray:

@@ -8,7 +8,13 @@ from sklearn.inspection import partial_dependence
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
+from fastpd_sklearn import (
+    FastPDExplainer,
+    ICEExplainer,
+    PathDependentExplainer,
+    VanillaPDExplainer,
+)
+from fastpd_sklearn.explainers import _fastpd
 from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
 from tests.explainers import toys
 from tests.explainers.toys import StumpExplainer, Stumps
@@ -274,3 +280,30 @@ def test_curve_where_a_number_stands_for_missing(kind, sentinel):
         result = FastPDExplainer().fit(model, background).partial_dependence(0, grid=points)
         assert_allclose(result.average[0], truth, atol=1e-5)
         assert_allclose(result.curve(points)[0], truth, atol=1e-5)
+
+
+def test_walked_curves_where_a_number_stands_for_missing(monkeypatch):
+    """The engines that walk rows, and curves of single rows, know of that number too."""
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    X = rng.integers(-2, 3, (300, 2)).astype(float)
+    y = np.where(X[:, 0] == 0, 3.0, X[:, 0]) + X[:, 1] > 0.5
+    model = xgboost.XGBClassifier(n_estimators=5, missing=0.0).fit(X, y)
+    grid = [-1.0, -0.5, 0.0, 0.5, 1.0]
+    moved = np.repeat(X[None], len(grid), axis=0)
+    moved[:, :, 0] = np.array(grid)[:, None]
+    proba = [model.predict_proba(rows)[:, 1] for rows in moved]
+    margin = [model.predict(rows, output_margin=True) for rows in moved]
+    response = FastPDExplainer(response_method="predict_proba").fit(model, X)
+    result = response.partial_dependence(0, grid=grid)
+    assert_allclose(result.average[0], np.mean(proba, axis=1), atol=1e-6)
+    assert_allclose(result.curve(grid)[0], np.mean(proba, axis=1), atol=1e-6)
+    monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
+    result = FastPDExplainer().fit(model, X).partial_dependence(0, grid=grid)
+    assert_allclose(result.average[0], np.mean(margin, axis=1), atol=1e-5)
+    assert_allclose(result.curve(grid)[0], np.mean(margin, axis=1), atol=1e-5)
+    ice = ICEExplainer(features=[0], grid_resolution="exact").fit(model, X).explain(X)[0]
+    points = ice.grid_values[0]
+    assert 0.0 in points
+    at_zero = ice.individual[0][:, np.flatnonzero(points == 0.0)[0]]
+    assert_allclose(at_zero, margin[2], atol=1e-5)
