@@ -10,6 +10,7 @@ from fastpd_sklearn.display._axis import FeatureAxis, dress_axis, extra_height
 from fastpd_sklearn.display._heatmap import draw_colorbar, effect_limits
 from fastpd_sklearn.display._rows import place_rows
 from fastpd_sklearn.display._source import output_names, response_name
+from fastpd_sklearn.display._ticks import set_numbers
 from fastpd_sklearn.explainers import ALECurve, ALEExplainer
 from fastpd_sklearn.explainers._checks import check_rows, check_weights
 
@@ -238,7 +239,7 @@ class ALEDisplay:
         if len(points) > 1:
             ax.set_xlim(points[0], points[-1])
         ax.set_xlabel(_text.plain(_text.shorten(effect.features[0], 34)))
-        _style.set_few_ticks(ax)
+        set_numbers(ax.xaxis)
         edges = np.linspace(*ax.get_xlim(), _style.N_BINS + 1)
         self.densities_.append(_style.draw_density(ax, rows, self.sample_weight, edges, density_kw))
 
@@ -272,7 +273,7 @@ class ALEDisplay:
             ax.set_title(_text.plain(_text.shorten(name, 30)), fontsize="medium")
         ax.set_xlabel(_text.plain(_text.shorten(effect.features[0], 34)))
         ax.set_ylabel(_text.plain(_text.shorten(effect.features[1], 30)))
-        _style.set_few_ticks(ax)
+        set_numbers(ax.xaxis)
         seen = np.flatnonzero(np.isfinite(rows[0]) & np.isfinite(rows[1]))
         if len(seen) > MOST_DOTS:
             seen = seen[np.linspace(0, len(seen) - 1, MOST_DOTS).astype(np.intp)]

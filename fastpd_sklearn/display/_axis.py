@@ -9,6 +9,7 @@ import numpy as np
 from fastpd_sklearn.display._source import Source
 from fastpd_sklearn.display._style import LETTER, N_BINS, SMALL_LETTER, style
 from fastpd_sklearn.display._text import plain, plain_all, short_number, short_value, shorten_all
+from fastpd_sklearn.display._ticks import set_numbers
 from fastpd_sklearn.explainers import CategoryCurve, StepCurve
 from fastpd_sklearn.forest import _frames
 
@@ -138,7 +139,13 @@ class FeatureAxis:
 
 
 def make_axis(
-    source: Source, player: int, *, percentiles, few: int, resolution: int | None = None
+    source: Source,
+    player: int,
+    *,
+    percentiles,
+    few: int,
+    resolution: int | None = None,
+    name_width: int = 34,
 ) -> FeatureAxis:
     """Lay a feature out.
 
@@ -152,6 +159,8 @@ def make_axis(
         Numbers that take at most so many different values are categories.
     resolution : int, default=None
         Most pieces; None for all.
+    name_width : int, default=34
+        Letters of the feature's name that there is room for.
 
     Returns
     -------
@@ -162,7 +171,7 @@ def make_axis(
     ValueError
         For a group of columns that takes too many different values for categories.
     """
-    name, values = shorten_all(source.players.names, 34)[player], source.values(player)
+    name, values = shorten_all(source.players.names, name_width)[player], source.values(player)
     if values.ndim == 2:
         return _group_axis(source, player, name, values)
     feature = source.players.names[player]
@@ -310,7 +319,7 @@ def draw_curve(ax, axis: FeatureAxis, levels: np.ndarray, look: dict, line_kw: d
     return line, ax.plot([axis.missing_place], levels[-1:], **look)[0]
 
 
-def dress_axis(ax, axis: FeatureAxis, which: str, *, most_ticks: int = 5) -> None:
+def dress_axis(ax, axis: FeatureAxis, which: str) -> None:
     """Limits, ticks and title of the horizontal or vertical axis that shows a feature.
 
     Parameters
@@ -318,11 +327,7 @@ def dress_axis(ax, axis: FeatureAxis, which: str, *, most_ticks: int = 5) -> Non
     ax : matplotlib Axes
     axis : FeatureAxis
     which : {"x", "y"}
-    most_ticks : int, default=5
-        Number of ticks of numbers.
     """
-    from matplotlib.ticker import MaxNLocator
-
     side = getattr(ax, f"{which}axis")
     getattr(ax, f"set_{which}lim")(*axis.limits)
     side.set_label_text(plain(axis.title))
@@ -330,14 +335,8 @@ def dress_axis(ax, axis: FeatureAxis, which: str, *, most_ticks: int = 5) -> Non
         side.set_ticks(np.arange(len(axis.labels)), plain_all(axis.labels))
         side.set_tick_params(length=0)
         _fit_labels(ax, side, axis.labels, which)
-    elif axis.has_missing:
-        low, high = axis.edges[0], axis.edges[-1]
-        ticks = MaxNLocator(most_ticks).tick_values(low, high)
-        # A number too near to the word would run into it.
-        ticks = [t for t in ticks if low <= t <= high - 0.12 * (high - low)]
-        side.set_ticks([*ticks, axis.missing_place], [*map(short_number, ticks), "NaN"])
     else:
-        side.set_major_locator(MaxNLocator(most_ticks))
+        set_numbers(side, (axis.edges[-1], axis.missing_place) if axis.has_missing else None)
 
 
 def extra_height(axes, width: float) -> float:

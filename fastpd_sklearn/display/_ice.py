@@ -12,6 +12,7 @@ from fastpd_sklearn.display import _style, _text
 from fastpd_sklearn.display._axis import FeatureAxis, dress_axis, extra_height
 from fastpd_sklearn.display._rows import place_rows
 from fastpd_sklearn.display._source import output_names, response_name
+from fastpd_sklearn.display._ticks import set_numbers
 from fastpd_sklearn.explainers import ICEExplainer
 from fastpd_sklearn.explainers._checks import check_rows, check_weights
 from fastpd_sklearn.forest import _rows
@@ -276,7 +277,7 @@ class ICEDisplay:
             if len(x) > 1:
                 ax.set_xlim(x.min(), x.max())
             ax.set_xlabel(_text.plain(_text.shorten(curve.feature, 34)))
-            _style.set_few_ticks(ax)
+            set_numbers(ax.xaxis)
             edges, values = np.linspace(*ax.get_xlim(), _style.N_BINS + 1), self.rows[i]
         self.densities_.append(
             _style.draw_density(ax, values, self.sample_weight, edges, density_kw)

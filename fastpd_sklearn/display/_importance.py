@@ -6,6 +6,7 @@ import numpy as np
 
 from fastpd_sklearn.display import _checks, _style, _text
 from fastpd_sklearn.display._source import fit_explainer, mean_size, open_source
+from fastpd_sklearn.display._ticks import set_numbers
 from fastpd_sklearn.explainers import Explanation
 from fastpd_sklearn.explainers._checks import check_choice, check_weights
 from fastpd_sklearn.forest import _rows
@@ -301,7 +302,7 @@ class ImportanceDisplay:
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(len(places) - 0.4, -0.6)
         ax.set_xlim(0.0, 1.18 * largest if largest > 0 else 1.0)
-        _style.set_few_ticks(ax)
+        set_numbers(ax.xaxis)
         what = "SHAP value" if self.by == "feature" else "component"
         total = "total mean" if self.by == "order" else "mean"
         unit = f"in units of the {_text.plain(_text.shorten(self.response, 30))}"

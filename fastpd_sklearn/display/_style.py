@@ -172,13 +172,6 @@ def tidy(ax) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def set_few_ticks(ax) -> None:
-    """Few enough numbers on the horizontal axis that none touches another."""
-    from matplotlib.ticker import MaxNLocator
-
-    ax.xaxis.set_major_locator(MaxNLocator(5))
-
-
 def leave_room(ax, low: float, high: float) -> None:
     """Set the limits of the vertical axis so that the density below touches no curve.
 

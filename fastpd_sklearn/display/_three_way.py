@@ -13,7 +13,11 @@ from fastpd_sklearn.display._source import (
     ranked_terms,
 )
 
-PANEL_SIZE = (2.9, 2.7)
+PANEL_SIZE = (3.0, 2.7)
+"""Width and height in inches."""
+
+NAME_WIDTH = 24
+"""Letters of a name along a side of a panel, which shares its place with the other labels."""
 
 MOST_SLICES = 6
 """Values of the third feature that get a panel each, where it has no more than that."""
@@ -201,6 +205,7 @@ class ThreeWayDisplay:
             "percentiles": _checks.check_percentiles(percentiles),
             "resolution": _checks.check_count("grid_resolution", grid_resolution),
             "few": MOST_SLICES,
+            "name_width": NAME_WIDTH,
         }
         term = ranked_terms(source, 3, 1)[0] if features is None else source.find_set(features, 3)
         axes = [make_axis(source, k, **layout) for k in term]

@@ -8,6 +8,7 @@ import numpy as np
 
 from fastpd_sklearn.display import _checks, _style, _text
 from fastpd_sklearn.display._source import fit_explainer, open_source
+from fastpd_sklearn.display._ticks import set_numbers
 from fastpd_sklearn.explainers._outputs import share
 from fastpd_sklearn.forest import _rows
 
@@ -327,7 +328,7 @@ class WaterfallDisplay:
         low, high = ax.get_xlim()
         size = (high - low) or 1.0
         ax.set_xlim(low - 0.04 * size, high + 0.2 * size)
-        _style.set_few_ticks(ax)
+        set_numbers(ax.xaxis)
         ax.set_xlabel(_text.plain(_text.shorten(self.response, 50)), loc="right")
         _style.tidy(ax)
 

@@ -206,7 +206,7 @@ def test_many_values_are_sliced_at_quantiles(many, truth):
 def test_the_strongest_three(many):
     X, model = many
     display = ThreeWayDisplay.from_estimator(model, X)
-    numbers = [axis.name.partition("number ")[2][:2] for axis in (*display.axes, display.slices)]
+    numbers = [axis.name.partition(" of all")[0][-2:] for axis in (*display.axes, display.slices)]
     assert sorted(numbers) == ["00", "01", "02"]
 
 

@@ -1,5 +1,6 @@
 """What all displays have in common."""
 
+import pickle
 import subprocess
 import sys
 
@@ -253,3 +254,48 @@ def test_public_objects_are_documented(name):
     for attribute, value in vars(public).items():
         if not attribute.startswith("_"):
             assert getattr(value, "__func__", value).__doc__, attribute
+
+
+def test_wide_numbers_do_not_touch(assert_legible):
+    """Six digits, small numbers beside missing ones, and a response of millions."""
+    pd = pytest.importorskip("pandas")
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    rng = np.random.default_rng(3)
+    n = 300
+    X = pd.DataFrame(
+        {
+            "income": rng.lognormal(11, 1, n),
+            "a rather long name of a column (kg/m²)": 1e-5 * rng.normal(size=n),
+            "kind": pd.Categorical(rng.choice(["a", "b", "c", "d", "e", "f", "g"], n)),
+        }
+    )
+    name = X.columns[1]
+    X.loc[::6, name] = np.nan
+    signal = np.log(X["income"]) + 1e5 * X[name].fillna(0) * (X["kind"] == "a")
+    model = HistGradientBoostingRegressor(
+        max_iter=20, min_samples_leaf=5, categorical_features="from_dtype"
+    ).fit(X, 3e7 + 1e6 * signal)
+    pairs = [("income", name), ("kind", "income"), ("kind", name)]
+    displays = [
+        MainEffectDisplay.from_estimator(model, X),
+        InteractionDisplay.from_estimator(model, X, pairs),
+        ThreeWayDisplay.from_estimator(model, X, ("income", name, "kind")),
+        ThreeWayDisplay.from_estimator(model, X, ("kind", "income", name)),
+        ImportanceDisplay.from_estimator(model, X),
+        WaterfallDisplay.from_estimator(model, X, row=0),
+    ]
+    for display in displays:
+        figure = assert_legible(display.plot().figure_)
+        labels = [axes.xaxis.label.get_window_extent() for axes in figure.axes]
+        for k, label in enumerate(labels):
+            assert not any(label.overlaps(other) for other in labels[:k] if other.width > 1)
+        for axes in figure.axes:
+            assert axes.xaxis.get_offset_text().get_text() == ""
+            assert len(axes.get_xticks()) > 1 or axes.get_label() == "<colorbar>"
+
+
+def test_figures_pickle(model, X):
+    figure = MainEffectDisplay.from_estimator(model, X, features=[0]).plot().figure_
+    ticks = figure.axes[0].get_xticks()
+    assert_array_equal(pickle.loads(pickle.dumps(figure)).axes[0].get_xticks(), ticks)
