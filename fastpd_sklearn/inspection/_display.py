@@ -287,7 +287,8 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
         ]
         if pdp_lim is None and len(kinds) == n_panels:
             pdp_lim = _drawing.limits(drawn.pd_results, kinds, self.target_idx, centered)
-        if ax is None:
+        own_figure = ax is None
+        if own_figure:
             ax = _drawing.new_axes(n_panels, n_cols)
         before = _artists_on(ax)
         super(PartialDependenceDisplay, drawn).plot(
@@ -311,6 +312,8 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
             )
         for panel in _drawing.unnumbered(drawn.axes_, [len(each) for each in self.features]):
             _drawing.number_axis(panel)
+        if own_figure and n_panels > 1:
+            _drawing.fold_labels(panels)
         vars(self).update({k: v for k, v in vars(drawn).items() if k.endswith("_")})
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import wrap
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -20,6 +21,9 @@ LABEL = "Partial dependence"
 
 MISSING = "missing"
 """What missing values are called on an axis."""
+
+LINE = 30
+"""Letters of a name that have room along a side of such a panel; the rest goes below."""
 
 AVERAGE_COLOR, AVERAGE_WIDTH = "tab:orange", 2.0
 """Of an average over the curves of single rows, which are thin and blue."""
@@ -71,6 +75,20 @@ def new_axes(n_panels: int, n_cols: int):
     n_rows = -(-n_panels // n_cols)
     size = (PANEL[0] * n_cols, PANEL[1] * n_rows)
     return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def fold_labels(panels) -> None:
+    """Break long names of columns over several lines, so that none runs into its neighbour.
+
+    Parameters
+    ----------
+    panels : iterable of matplotlib.axes.Axes
+        Of a figure of our own, in which there is room below them.
+    """
+    for panel in panels:
+        for side in (panel.xaxis, panel.yaxis):
+            if len(name := side.get_label_text()) > LINE:
+                side.set_label_text("\n".join(wrap(name, LINE)))
 
 
 def drawable(result: Bunch, categorical: tuple[bool, ...]) -> Bunch:

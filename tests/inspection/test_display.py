@@ -228,6 +228,18 @@ def test_a_row_that_begins_with_a_surface_has_numbers_all_the_same(model, X):
 # --- outputs ----------------------------------------------------------------------------------
 
 
+def test_long_names_do_not_run_into_each_other(model, X):
+    names = [f"a long name of a column, number {k}, in {k} mg/dl" for k in range(X.shape[1])]
+    display = draw(model, X, [0, 1, 2, (0, 1)], feature_names=names, grid_resolution=5)
+    display.figure_.canvas.draw()
+    sides = [side for panel in display.axes_.flat if panel for side in (panel.xaxis, panel.yaxis)]
+    boxes = [side.label.get_window_extent() for side in sides if side.get_label_text()]
+    for k, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:k])
+        assert display.figure_.bbox.y0 <= box.y0 <= box.y1 <= display.figure_.bbox.y1
+    assert display.axes_[0, 1].get_xlabel().replace("\n", " ") == names[1]
+
+
 def test_classes(X, labels):
     model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, labels)
     display = draw(model, X, [0], target="mid", grid_resolution=5)
