@@ -312,6 +312,9 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
             )
         for panel in _drawing.unnumbered(drawn.axes_, [len(each) for each in self.features]):
             _drawing.number_axis(panel)
+        for panel, marks in zip(panels, drawn.deciles_hlines_.ravel(), strict=False):
+            if marks is not None:
+                _drawing.place_deciles(panel, marks)
         if own_figure and n_panels > 1:
             _drawing.fold_labels(panels)
         vars(self).update({k: v for k, v in vars(drawn).items() if k.endswith("_")})

@@ -340,6 +340,21 @@ def number_axis(panel) -> None:
     panel.set_ylabel(LABEL)
 
 
+def place_deciles(panel, marks) -> None:
+    """Put the deciles of the vertical column of a surface along its left side.
+
+    scikit-learn (up to 1.9) draws them with heights for widths: amid the surface, or outside.
+
+    Parameters
+    ----------
+    panel : matplotlib.axes.Axes
+    marks : matplotlib.collections.LineCollection
+    """
+    from matplotlib.transforms import blended_transform_factory
+
+    marks.set_transform(blended_transform_factory(panel.transAxes, panel.transData))
+
+
 def finish_heatmap(panel, shape: tuple[int, int]) -> None:
     """Fit the numbers in the cells of a heat map to their room; none where there is none.
 

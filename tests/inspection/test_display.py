@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import sklearn.inspection
 from numpy.testing import assert_allclose
+from scipy.stats.mstats import mquantiles
 from sklearn.base import clone
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -159,6 +160,18 @@ def test_a_surface_of_steps_has_their_edges_and_no_contours_over_them(model, X):
     grid = display.pd_results[0].grid_values
     assert panel.get_xlim() == (grid[0][0], grid[0][-1])
     assert panel.get_ylim() == (grid[1][0], grid[1][-1])
+
+
+def test_deciles_of_a_surface_are_along_its_sides(model, X):
+    display = draw(model, X, [0, (0, 1)], grid_resolution=5)
+    panel, marks = display.axes_[0, 1], display.deciles_hlines_[0, 1]
+    to_panel = marks.get_transform() - panel.transAxes
+    deciles = mquantiles(X[:, 1], np.arange(0.1, 1.0, 0.1))
+    low, high = panel.get_ylim()
+    for segment, decile in zip(marks.get_segments(), deciles, strict=True):
+        ends = to_panel.transform(segment)
+        assert_allclose(ends[:, 0], [0, 0.05], atol=1e-12)
+        assert_allclose(ends[:, 1], (decile - low) / (high - low), rtol=1e-9)
 
 
 def test_a_grid_is_drawn_as_a_line(model, X):
