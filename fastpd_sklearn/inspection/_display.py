@@ -328,6 +328,8 @@ class PartialDependenceDisplay(inspection.PartialDependenceDisplay):
             if centered is not None and "average" in result:
                 base = centered.average[self.target_idx, 0]
             _drawing.finish_curve(panel, artists, result, self.target_idx, base, style)
+        elif categories == (True,):
+            _drawing.finish_bars(panel, len(result.grid_values[0]))
         elif categories == (True, True):
             _drawing.finish_heatmap(panel, tuple(map(len, result.grid_values[::-1])))
         elif categories == (False, False):

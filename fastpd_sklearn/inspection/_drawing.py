@@ -34,6 +34,12 @@ FEW_NUMBERS, MOST_NUMBERS = (3, 8), (6, 14)
 SMALL_TEXT = 7.0
 """Size of numbers in points that are neither few nor too many."""
 
+POINTS = 72.0
+"""In an inch."""
+
+TINY_TEXT = 4.0
+"""Size of letters in points below which nobody reads them."""
+
 
 def needs_matplotlib(what: str):
     """``matplotlib.pyplot``, or an error that says how to get it.
@@ -353,6 +359,20 @@ def place_deciles(panel, marks) -> None:
     from matplotlib.transforms import blended_transform_factory
 
     marks.set_transform(blended_transform_factory(panel.transAxes, panel.transData))
+
+
+def finish_bars(panel, n: int) -> None:
+    """Fit the upright labels of many categories to their room.
+
+    Parameters
+    ----------
+    panel : matplotlib.axes.Axes
+    n : int
+        Number of categories.
+    """
+    room = POINTS * panel.get_window_extent().width / panel.figure.dpi / n
+    for text in panel.get_xticklabels():
+        text.set_fontsize(min(text.get_fontsize(), max(room, TINY_TEXT)))
 
 
 def finish_heatmap(panel, shape: tuple[int, int]) -> None:

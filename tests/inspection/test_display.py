@@ -1,6 +1,7 @@
 """The display is scikit-learn's, of exact numbers, and legible."""
 
 import builtins
+import itertools
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import sklearn.inspection
 from numpy.testing import assert_allclose
 from scipy.stats.mstats import mquantiles
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -17,6 +19,8 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 from xgboost import XGBRegressor
 
 from fastpd_sklearn import FastPDExplainer
@@ -203,6 +207,18 @@ def test_many_categories_of_a_pair_have_no_numbers(labelled, frame):
     assert not any(text.get_visible() for text in many.texts)
     assert len(few.texts) == 6
     assert all(text.get_visible() for text in few.texts)
+
+
+def test_labels_of_many_categories_do_not_touch():
+    frame = pd.DataFrame({"zip": [f"z{k % 30:02}" for k in range(120)], "number": np.arange(120.0)})
+    coded = make_column_transformer((OrdinalEncoder(), ["zip"]), remainder="passthrough")
+    model = make_pipeline(coded, RandomForestRegressor(3, random_state=0))
+    model.fit(frame, np.arange(120) % 7)
+    display = draw(model, frame, ["number", "zip", "number"])
+    display.figure_.canvas.draw()
+    boxes = [text.get_window_extent() for text in display.axes_[0, 1].get_xticklabels()]
+    assert len(boxes) == 30
+    assert all(one.x1 <= other.x0 + 1 for one, other in itertools.pairwise(boxes))
 
 
 @pytest.mark.parametrize("resolution", [5, "exact"])
