@@ -336,7 +336,11 @@ class WaterfallDisplay:
 def _check_row(row, n_rows: int) -> int:
     is_int = isinstance(row, Integral) and not isinstance(row, bool)
     if not is_int or not -n_rows <= row < n_rows:
-        raise ValueError(f"row={row!r} should be the position of one of {n_rows} rows")
+        found = repr(row) if isinstance(row, int | float | str) else f"a {type(row).__name__}"
+        raise ValueError(
+            f"row={found} should be the position of one of {n_rows} rows, such as row=0; rows "
+            "that are not of the background go into from_explainer(explainer, rows)"
+        )
     return int(row) % n_rows
 
 

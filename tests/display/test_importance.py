@@ -242,6 +242,11 @@ def test_rows_that_are_not_there(model, X, row):
         WaterfallDisplay.from_estimator(model, X, row=row)
 
 
+def test_a_row_itself_is_named_by_its_type(model, X):
+    with pytest.raises(ValueError, match=r"^row=a ndarray should be the position"):
+        WaterfallDisplay.from_estimator(model, X, row=X[0])
+
+
 @pytest.mark.parametrize("output", ["pd", "banzhaf"])
 def test_outputs_that_do_not_add_up(model, X, output):
     explainer = FastPDExplainer(output=output).fit(model, X)
