@@ -62,7 +62,7 @@ def check_fitted(model) -> None:
 
 
 def check_order(X, y, explainer: str) -> None:
-    """Refuse a model as the second argument of ``fit``, whose first is the model.
+    """Refuse a model as the second argument of ``fit``, and a function as the first.
 
     Parameters
     ----------
@@ -71,6 +71,11 @@ def check_order(X, y, explainer: str) -> None:
     explainer : str
         Name of the explainer, for the message.
     """
+    if callable(X) and not is_model(X) and y is not None:
+        raise TypeError(
+            f"{explainer}.fit takes a fitted model, and got a {type(X).__name__} to call; call "
+            "fit(model, background) with the model itself, not with its predict"
+        )
     if not is_model(y):
         return
     found = "two models" if is_model(X) else "them the other way round"

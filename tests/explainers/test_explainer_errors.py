@@ -162,6 +162,8 @@ def test_model_and_background_the_other_way_round(explainer_class, model, X):
         explainer_class().fit(X, model)
     with pytest.raises(TypeError, match="two models"):
         explainer_class().fit(model, model)
+    with pytest.raises(TypeError, match=r"got a method to call; .* not with its predict"):
+        explainer_class().fit(model.predict, X)
 
 
 @pytest.mark.parametrize("explainer_class", [FastPDExplainer, PathDependentExplainer])
