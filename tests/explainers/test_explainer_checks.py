@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 from xgboost import XGBRegressor
 
+from fastpd_sklearn import ALEExplainer, ICEExplainer
 from tests.explainers.conftest import EXPLAINERS
 
 pytestmark = [
@@ -27,7 +28,11 @@ MODELS = [
     RandomForestRegressor(n_estimators=2, max_depth=2, random_state=0),
     XGBRegressor(n_estimators=2, max_depth=2, n_jobs=1),
 ]
-CHECKED = [explainer(model, n_jobs=1) for explainer in EXPLAINERS for model in MODELS]
+CHECKED = [
+    explainer(model, n_jobs=1)
+    for explainer in (*EXPLAINERS, ALEExplainer, ICEExplainer)
+    for model in MODELS
+]
 
 DRAWS = (
     "a forest draws its bootstrap samples by weight, so that a row of weight 2 is not the same as "
@@ -35,10 +40,19 @@ DRAWS = (
 )
 EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 
+ROUNDING = (
+    "histogram boosting keeps gradients in float32: its fits with weights and with repeated rows "
+    "differ by 2e-9, and the check allows values of zero 1e-9"
+)
+
 
 def expected_failures(explainer):
-    draws = getattr(explainer.estimator, "bootstrap", False)
-    return dict.fromkeys(EQUIVALENCE, DRAWS) if draws else {}
+    if getattr(explainer.estimator, "bootstrap", False):
+        return dict.fromkeys(EQUIVALENCE, DRAWS)
+    is_histogram = isinstance(explainer.estimator, HistGradientBoostingRegressor)
+    if isinstance(explainer, ALEExplainer) and is_histogram:
+        return {EQUIVALENCE[0]: ROUNDING}
+    return {}
 
 
 @parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
