@@ -53,10 +53,11 @@ def draw_effects(model, X) -> None:
 
     # One explainer serves several displays: it is fitted once.
     components = FastPDExplainer(output="component", max_order=3).fit(model, X)
-    strongest = InteractionDisplay.from_explainer(components, X, max_panels=3)
-    save(strongest, "interactions", n_cols=3)
+    strongest = InteractionDisplay.from_explainer(components, X, max_panels=3, n_cols=3)
+    save(strongest, "interactions")
     save(ThreeWayDisplay.from_explainer(components, X, n_slices=3), "three_way")
-    save(ImportanceDisplay.from_explainer(components, X, by="term"), "importance", max_bars=15)
+    terms = ImportanceDisplay.from_explainer(components, X, by="term", max_bars=15)
+    save(terms, "importance")
     orders = ImportanceDisplay.from_explainer(components, X, by="order")
     print("mean absolute contribution, added up over")
     for (name,), size in zip(orders.terms, orders.importances[:, 0], strict=True):
@@ -77,9 +78,9 @@ def draw_growers() -> None:
     save(MainEffectDisplay.from_estimator(model, X, max_panels=3), "classes")
 
 
-def save(display, name: str, **how) -> None:
-    """Draw a display to a file."""
-    display.plot(**how).figure_.savefig(f"{name}.png", dpi=100)
+def save(display, name: str) -> None:
+    """Write a display to a file."""
+    display.figure_.savefig(f"{name}.png", dpi=100)
     print(f"{name}.png")
 
 

@@ -74,7 +74,7 @@ class ALEDisplay:
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
     >>> display = ALEDisplay.from_estimator(model, X, ["bmi", ("bmi", "s5")])
-    >>> display.plot().axes_.shape
+    >>> display.axes_.shape
     (1, 2)
     """
 
@@ -86,7 +86,23 @@ class ALEDisplay:
         self.sample_weight = sample_weight
 
     @classmethod
-    def from_estimator(cls, estimator, X, features, *, sample_weight=None, **params):
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        features,
+        *,
+        sample_weight=None,
+        ax=None,
+        n_cols=3,
+        sharey=True,
+        line_kw=None,
+        band_kw=None,
+        bar_kw=None,
+        heatmap_kw=None,
+        density_kw=None,
+        **params,
+    ):
         """Explain a fitted model over ``X`` as the background.
 
         Parameters
@@ -99,6 +115,16 @@ class ALEDisplay:
             Columns by number or name; tuples for joint effects.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
+        ax : matplotlib Axes, array-like of Axes, default=None
+            An axes a panel, or one whose place they share. None for a new figure.
+        n_cols : int, default=3
+            Most panels side by side.
+        sharey : bool, default=True
+            Whether all panels of curves have the same vertical limits, so that effects compare.
+        line_kw, band_kw, bar_kw, heatmap_kw, density_kw : dict, default=None
+            For ``Axes.plot``, ``Axes.fill_between``, ``Axes.bar``, ``Axes.pcolormesh`` and
+            ``Axes.stairs``, which draw the curves, their bands, the effects of categories, the
+            heat maps and the density.
         **params : dict
             Further parameters of :class:`~fastpd_sklearn.ALEExplainer`, such as ``n_bins`` or
             ``response_method``.
@@ -106,14 +132,40 @@ class ALEDisplay:
         Returns
         -------
         ALEDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         explainer = ALEExplainer(features=features, **params)
         explainer.fit(estimator, X, sample_weight=sample_weight)
-        return cls.from_explainer(explainer, X, sample_weight=sample_weight)
+        return cls.from_explainer(
+            explainer,
+            X,
+            sample_weight=sample_weight,
+            ax=ax,
+            n_cols=n_cols,
+            sharey=sharey,
+            line_kw=line_kw,
+            band_kw=band_kw,
+            bar_kw=bar_kw,
+            heatmap_kw=heatmap_kw,
+            density_kw=density_kw,
+        )
 
     @classmethod
-    def from_explainer(cls, explainer, X, *, sample_weight=None):
+    def from_explainer(
+        cls,
+        explainer,
+        X,
+        *,
+        sample_weight=None,
+        ax=None,
+        n_cols=3,
+        sharey=True,
+        line_kw=None,
+        band_kw=None,
+        bar_kw=None,
+        heatmap_kw=None,
+        density_kw=None,
+    ):
         """Show what a fitted explainer says.
 
         Parameters
@@ -124,11 +176,13 @@ class ALEDisplay:
             Rows that tell the density.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
+        ax, n_cols, sharey, line_kw, band_kw, bar_kw, heatmap_kw, density_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         ALEDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         if not isinstance(explainer, ALEExplainer):
             raise TypeError(
@@ -146,12 +200,22 @@ class ALEDisplay:
             )
             for effect in effects
         ]
-        return cls(
+        display = cls(
             effects,
             rows,
             names,
             response=response_name(explainer, names),
             sample_weight=check_weights(sample_weight, X.shape[0]),
+        )
+        return display.plot(
+            ax=ax,
+            n_cols=n_cols,
+            sharey=sharey,
+            line_kw=line_kw,
+            band_kw=band_kw,
+            bar_kw=bar_kw,
+            heatmap_kw=heatmap_kw,
+            density_kw=density_kw,
         )
 
     def plot(

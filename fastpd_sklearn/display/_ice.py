@@ -72,7 +72,7 @@ class ICEDisplay:
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
     >>> display = ICEDisplay.from_estimator(model, X, ["bmi", "s5"], centered=True)
-    >>> display.plot().axes_.shape
+    >>> display.axes_.shape
     (1, 2)
     """
 
@@ -103,6 +103,12 @@ class ICEDisplay:
         subsample=200,
         random_state=None,
         sample_weight=None,
+        ax=None,
+        n_cols=3,
+        sharey=True,
+        line_kw=None,
+        average_kw=None,
+        density_kw=None,
         **params,
     ):
         """Draw curves of a fitted model.
@@ -122,6 +128,18 @@ class ICEDisplay:
             Chooses the rows.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows in the mean and the density.
+        ax : matplotlib Axes, array-like of Axes, default=None
+            An axes a panel, or one whose place they share. None for a new figure.
+        n_cols : int, default=3
+            Most panels side by side.
+        sharey : bool, default=True
+            Whether all panels have the same vertical limits.
+        line_kw : dict, default=None
+            For the ``LineCollection`` of the rows.
+        average_kw : dict, default=None
+            For ``Axes.plot``, which draws the mean.
+        density_kw : dict, default=None
+            For ``Axes.stairs``, which draws the density.
         **params : dict
             Further parameters of :class:`~fastpd_sklearn.ICEExplainer`, such as
             ``grid_resolution="exact"``, ``centered`` or ``derivative``.
@@ -129,7 +147,7 @@ class ICEDisplay:
         Returns
         -------
         ICEDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         explainer = ICEExplainer(features=features, **params).fit(estimator, X)
         return cls.from_explainer(
@@ -138,10 +156,30 @@ class ICEDisplay:
             subsample=subsample,
             random_state=random_state,
             sample_weight=sample_weight,
+            ax=ax,
+            n_cols=n_cols,
+            sharey=sharey,
+            line_kw=line_kw,
+            average_kw=average_kw,
+            density_kw=density_kw,
         )
 
     @classmethod
-    def from_explainer(cls, explainer, X, *, subsample=200, random_state=None, sample_weight=None):
+    def from_explainer(
+        cls,
+        explainer,
+        X,
+        *,
+        subsample=200,
+        random_state=None,
+        sample_weight=None,
+        ax=None,
+        n_cols=3,
+        sharey=True,
+        line_kw=None,
+        average_kw=None,
+        density_kw=None,
+    ):
         """Show what a fitted explainer says of rows.
 
         Parameters
@@ -151,11 +189,13 @@ class ICEDisplay:
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
         subsample, random_state, sample_weight : object
             See :meth:`from_estimator`.
+        ax, n_cols, sharey, line_kw, average_kw, density_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         ICEDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         if not isinstance(explainer, ICEExplainer):
             raise TypeError(
@@ -180,13 +220,21 @@ class ICEDisplay:
         ]
         weights = check_weights(sample_weight, X.shape[0])
         is_relative = explainer.derivative or explainer.centered is not False
-        return cls(
+        display = cls(
             curves,
             rows,
             names,
             response=response,
             is_relative=is_relative,
             sample_weight=weights,
+        )
+        return display.plot(
+            ax=ax,
+            n_cols=n_cols,
+            sharey=sharey,
+            line_kw=line_kw,
+            average_kw=average_kw,
+            density_kw=density_kw,
         )
 
     def plot(

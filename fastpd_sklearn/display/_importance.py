@@ -83,7 +83,7 @@ class ImportanceDisplay:
     >>> from fastpd_sklearn.display import ImportanceDisplay
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
-    >>> ImportanceDisplay.from_estimator(model, X).plot(max_bars=3).names_
+    >>> ImportanceDisplay.from_estimator(model, X, max_bars=3).names_
     ['bmi', 's5', '8 others']
     """
 
@@ -109,6 +109,10 @@ class ImportanceDisplay:
         groups=None,
         sample_weight=None,
         n_jobs=None,
+        ax=None,
+        max_bars=20,
+        bar_kw=None,
+        text_kw=None,
     ):
         """Explain a fitted tree ensemble exactly, over ``X`` as the background.
 
@@ -130,11 +134,19 @@ class ImportanceDisplay:
             Weights of the rows.
         n_jobs : int or None, default=None
             Number of threads.
+        ax : matplotlib Axes, default=None
+            None for a new figure that is as high as the bars need.
+        max_bars : int, default=20
+            Most bars of features or terms; the smallest are added up in one.
+        bar_kw : dict, default=None
+            For ``Axes.barh``.
+        text_kw : dict, default=None
+            For ``Axes.text``, which writes the numbers.
 
         Returns
         -------
         ImportanceDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
 
         Raises
         ------
@@ -155,10 +167,31 @@ class ImportanceDisplay:
             groups=groups,
             n_jobs=n_jobs,
         )
-        return cls.from_explainer(explainer, X, by=by, sample_weight=sample_weight)
+        return cls.from_explainer(
+            explainer,
+            X,
+            by=by,
+            sample_weight=sample_weight,
+            ax=ax,
+            max_bars=max_bars,
+            bar_kw=bar_kw,
+            text_kw=text_kw,
+        )
 
     @classmethod
-    def from_explainer(cls, explainer, X, *, by=None, target=None, sample_weight=None):
+    def from_explainer(
+        cls,
+        explainer,
+        X,
+        *,
+        by=None,
+        target=None,
+        sample_weight=None,
+        ax=None,
+        max_bars=20,
+        bar_kw=None,
+        text_kw=None,
+    ):
         """Explain rows by a fitted explainer, in blocks.
 
         Parameters
@@ -174,11 +207,13 @@ class ImportanceDisplay:
             One of the explainer's outputs; None for all.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
+        ax, max_bars, bar_kw, text_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         ImportanceDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
 
         Raises
         ------
@@ -198,12 +233,23 @@ class ImportanceDisplay:
                 sizes = _mean_sizes(explanation, source.outputs, weights[part])
                 share = weights[part].sum() / weights.sum()
                 total, rest = total + share * sizes[0], rest + share * sizes[1]
-        return cls._made(
+        display = cls._made(
             explanation.terms, total, rest, source.output_names, by=by, response=source.response
         )
+        return display.plot(ax=ax, max_bars=max_bars, bar_kw=bar_kw, text_kw=text_kw)
 
     @classmethod
-    def from_explanation(cls, explanation, *, by=None, sample_weight=None):
+    def from_explanation(
+        cls,
+        explanation,
+        *,
+        by=None,
+        sample_weight=None,
+        ax=None,
+        max_bars=20,
+        bar_kw=None,
+        text_kw=None,
+    ):
         """Average an explanation that there is already.
 
         Parameters
@@ -214,18 +260,21 @@ class ImportanceDisplay:
             What a bar is; None is "feature" for SHAP values and "term" for components.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
+        ax, max_bars, bar_kw, text_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         ImportanceDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         _checks.check_explanation(explanation)
         by = _check_by(by, explanation.output)
         weights = check_weights(sample_weight, len(explanation))
         outputs = np.arange(len(explanation.output_names))
         sizes = _mean_sizes(explanation, outputs, weights)
-        return cls._made(explanation.terms, *sizes, explanation.output_names, by=by)
+        display = cls._made(explanation.terms, *sizes, explanation.output_names, by=by)
+        return display.plot(ax=ax, max_bars=max_bars, bar_kw=bar_kw, text_kw=text_kw)
 
     @classmethod
     def _made(cls, terms, total: np.ndarray, rest: np.ndarray, output_names, *, by, **more):

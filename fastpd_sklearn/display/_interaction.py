@@ -109,7 +109,7 @@ class InteractionDisplay:
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
     >>> display = InteractionDisplay.from_estimator(model, X, features=[("bmi", "s5")])
-    >>> type(display.plot().heatmaps_[0]).__name__
+    >>> type(display.heatmaps_[0]).__name__
     'QuadMesh'
     """
 
@@ -132,6 +132,12 @@ class InteractionDisplay:
         grid_resolution=100,
         max_panels=4,
         n_jobs=None,
+        ax=None,
+        n_cols=2,
+        line_kw=None,
+        heatmap_kw=None,
+        scatter_kw=None,
+        density_kw=None,
     ):
         """Explain a fitted tree ensemble exactly, over ``X`` as the background.
 
@@ -160,11 +166,23 @@ class InteractionDisplay:
             How many pairs ``features=None`` shows at most.
         n_jobs : int or None, default=None
             Number of threads.
+        ax : matplotlib Axes, array-like of Axes, default=None
+            An axes a pair, or one whose place they share. None for a new figure.
+        n_cols : int, default=2
+            Most panels side by side.
+        line_kw : dict, default=None
+            For ``Axes.plot``, which draws lines.
+        heatmap_kw : dict, default=None
+            For ``Axes.pcolormesh``, which draws heat maps.
+        scatter_kw : dict, default=None
+            For ``Axes.scatter``, which draws the rows on a heat map.
+        density_kw : dict, default=None
+            For ``Axes.stairs``, which draws the density below lines.
 
         Returns
         -------
         InteractionDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
 
         Raises
         ------
@@ -191,6 +209,12 @@ class InteractionDisplay:
             percentiles=percentiles,
             grid_resolution=grid_resolution,
             max_panels=max_panels,
+            ax=ax,
+            n_cols=n_cols,
+            line_kw=line_kw,
+            heatmap_kw=heatmap_kw,
+            scatter_kw=scatter_kw,
+            density_kw=density_kw,
         )
 
     @classmethod
@@ -205,6 +229,12 @@ class InteractionDisplay:
         percentiles=(0.01, 0.99),
         grid_resolution=100,
         max_panels=4,
+        ax=None,
+        n_cols=2,
+        line_kw=None,
+        heatmap_kw=None,
+        scatter_kw=None,
+        density_kw=None,
     ):
         """Show what a fitted explainer says, whatever its model.
 
@@ -227,11 +257,13 @@ class InteractionDisplay:
             See :meth:`from_estimator`.
         max_panels : int, default=4
             See :meth:`from_estimator`.
+        ax, n_cols, line_kw, heatmap_kw, scatter_kw, density_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         InteractionDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
         source.one_output(cls.__name__)
@@ -249,7 +281,15 @@ class InteractionDisplay:
             axes = tuple(make_axis(source, k, **layout) for k in pair)
             values = source.component(pair, [axis.points for axis in axes])[0]
             interactions.append(Interaction(axes, values))
-        return cls(interactions, response=source.response, sample_weight=source.weights)
+        display = cls(interactions, response=source.response, sample_weight=source.weights)
+        return display.plot(
+            ax=ax,
+            n_cols=n_cols,
+            line_kw=line_kw,
+            heatmap_kw=heatmap_kw,
+            scatter_kw=scatter_kw,
+            density_kw=density_kw,
+        )
 
     def plot(
         self, ax=None, *, n_cols=2, line_kw=None, heatmap_kw=None, scatter_kw=None, density_kw=None

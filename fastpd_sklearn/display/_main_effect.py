@@ -91,7 +91,7 @@ class MainEffectDisplay:
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
     >>> display = MainEffectDisplay.from_estimator(model, X, features=["bmi", "sex"])
-    >>> display.plot().axes_.shape
+    >>> display.axes_.shape
     (1, 2)
     """
 
@@ -114,6 +114,12 @@ class MainEffectDisplay:
         percentiles=(0.01, 0.99),
         max_panels=9,
         n_jobs=None,
+        ax=None,
+        n_cols=3,
+        sharey=True,
+        line_kw=None,
+        bar_kw=None,
+        density_kw=None,
     ):
         """Explain a fitted tree ensemble exactly, over ``X`` as the background.
 
@@ -139,11 +145,23 @@ class MainEffectDisplay:
             How many features ``features=None`` shows at most.
         n_jobs : int or None, default=None
             Number of threads.
+        ax : matplotlib Axes, array-like of Axes, default=None
+            An axes a feature, or one whose place they share. None for a new figure.
+        n_cols : int, default=3
+            Most panels side by side.
+        sharey : bool, default=True
+            Whether all panels have the same vertical limits, so that effects compare.
+        line_kw : dict, default=None
+            For ``Axes.plot``, which draws the curves and markers.
+        bar_kw : dict, default=None
+            For ``Axes.bar``, which draws the effects of categories.
+        density_kw : dict, default=None
+            For ``Axes.stairs``, which draws the density.
 
         Returns
         -------
         MainEffectDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
 
         Raises
         ------
@@ -162,6 +180,12 @@ class MainEffectDisplay:
             sample_weight=sample_weight,
             percentiles=percentiles,
             max_panels=max_panels,
+            ax=ax,
+            n_cols=n_cols,
+            sharey=sharey,
+            line_kw=line_kw,
+            bar_kw=bar_kw,
+            density_kw=density_kw,
         )
 
     @classmethod
@@ -175,6 +199,12 @@ class MainEffectDisplay:
         sample_weight=None,
         percentiles=(0.01, 0.99),
         max_panels=9,
+        ax=None,
+        n_cols=3,
+        sharey=True,
+        line_kw=None,
+        bar_kw=None,
+        density_kw=None,
     ):
         """Show what a fitted explainer says, whatever its ``output`` and its model.
 
@@ -195,11 +225,13 @@ class MainEffectDisplay:
             See :meth:`from_estimator`.
         max_panels : int, default=9
             See :meth:`from_estimator`.
+        ax, n_cols, sharey, line_kw, bar_kw, density_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         MainEffectDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
         low, high = _checks.check_percentiles(percentiles)
@@ -215,11 +247,19 @@ class MainEffectDisplay:
             Effect(axis, source.component((k,), [axis.points]))
             for k, axis in zip(players, axes, strict=True)
         ]
-        return cls(
+        display = cls(
             effects,
             source.output_names,
             response=source.response,
             sample_weight=source.weights,
+        )
+        return display.plot(
+            ax=ax,
+            n_cols=n_cols,
+            sharey=sharey,
+            line_kw=line_kw,
+            bar_kw=bar_kw,
+            density_kw=density_kw,
         )
 
     def plot(self, ax=None, *, n_cols=3, sharey=True, line_kw=None, bar_kw=None, density_kw=None):

@@ -74,7 +74,7 @@ class ThreeWayDisplay:
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
     >>> display = ThreeWayDisplay.from_estimator(model, X, features=("bmi", "s5", "bp"))
-    >>> display.plot().axes_.shape
+    >>> display.axes_.shape
     (1, 4)
     """
 
@@ -98,6 +98,10 @@ class ThreeWayDisplay:
         grid_resolution=60,
         n_slices=4,
         n_jobs=None,
+        ax=None,
+        n_cols=4,
+        heatmap_kw=None,
+        scatter_kw=None,
     ):
         """Explain a fitted tree ensemble exactly, over ``X`` as the background.
 
@@ -128,11 +132,20 @@ class ThreeWayDisplay:
             frequent categories.
         n_jobs : int or None, default=None
             Number of threads.
+        ax : matplotlib Axes, array-like of Axes, default=None
+            An axes a value of the third feature, or one whose place they share. None for a new
+            figure.
+        n_cols : int, default=4
+            Most panels side by side.
+        heatmap_kw : dict, default=None
+            For ``Axes.pcolormesh``, which draws the heat maps.
+        scatter_kw : dict, default=None
+            For ``Axes.scatter``, which draws the rows.
 
         Returns
         -------
         ThreeWayDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
 
         Raises
         ------
@@ -159,6 +172,10 @@ class ThreeWayDisplay:
             percentiles=percentiles,
             grid_resolution=grid_resolution,
             n_slices=n_slices,
+            ax=ax,
+            n_cols=n_cols,
+            heatmap_kw=heatmap_kw,
+            scatter_kw=scatter_kw,
         )
 
     @classmethod
@@ -172,6 +189,10 @@ class ThreeWayDisplay:
         percentiles=(0.01, 0.99),
         grid_resolution=60,
         n_slices=4,
+        ax=None,
+        n_cols=4,
+        heatmap_kw=None,
+        scatter_kw=None,
     ):
         """Show what a fitted explainer says, whatever its model.
 
@@ -192,11 +213,13 @@ class ThreeWayDisplay:
             See :meth:`from_estimator`.
         n_slices : int, default=4
             See :meth:`from_estimator`.
+        ax, n_cols, heatmap_kw, scatter_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         ThreeWayDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         source = open_source(explainer, X, target=target)
         source.one_output(cls.__name__)
@@ -215,7 +238,8 @@ class ThreeWayDisplay:
         slices = axes[sliced] if few else axes[sliced].sliced(n_slices)
         points = [slices.points, *(axes[i].points for i in order)]
         values = source.component((term[sliced], *(term[i] for i in order)), points)[0]
-        return cls((axes[order[0]], axes[order[1]]), slices, values, response=source.response)
+        display = cls((axes[order[0]], axes[order[1]]), slices, values, response=source.response)
+        return display.plot(ax=ax, n_cols=n_cols, heatmap_kw=heatmap_kw, scatter_kw=scatter_kw)
 
     def plot(self, ax=None, *, n_cols=4, heatmap_kw=None, scatter_kw=None):
         """Draw.

@@ -78,7 +78,7 @@ class WaterfallDisplay:
     >>> from fastpd_sklearn.display import WaterfallDisplay
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = RandomForestRegressor(n_estimators=5, max_depth=2, random_state=0).fit(X, y)
-    >>> display = WaterfallDisplay.from_estimator(model, X, row=3).plot()
+    >>> display = WaterfallDisplay.from_estimator(model, X, row=3)
     >>> display.labels_[0]
     'bmi = 25.3'
     """
@@ -105,6 +105,11 @@ class WaterfallDisplay:
         groups=None,
         sample_weight=None,
         n_jobs=None,
+        ax=None,
+        max_terms=12,
+        bar_kw=None,
+        line_kw=None,
+        text_kw=None,
     ):
         """Explain a row of ``X`` by a fitted tree ensemble, over ``X`` as the background.
 
@@ -126,11 +131,21 @@ class WaterfallDisplay:
             Weights of the rows of the background.
         n_jobs : int or None, default=None
             Number of threads.
+        ax : matplotlib Axes, default=None
+            None for a new figure that is as high as the bars need.
+        max_terms : int, default=12
+            Most bars of single terms; the smaller ones are added up in one.
+        bar_kw : dict, default=None
+            For ``Axes.barh``.
+        line_kw : dict, default=None
+            For ``Axes.plot``, which draws the lines at and between the bars.
+        text_kw : dict, default=None
+            For ``Axes.text``, which writes the numbers.
 
         Returns
         -------
         WaterfallDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
 
         Raises
         ------
@@ -149,10 +164,31 @@ class WaterfallDisplay:
             groups=groups,
             n_jobs=n_jobs,
         )
-        return cls.from_explainer(explainer, X, row=row)
+        return cls.from_explainer(
+            explainer,
+            X,
+            row=row,
+            ax=ax,
+            max_terms=max_terms,
+            bar_kw=bar_kw,
+            line_kw=line_kw,
+            text_kw=text_kw,
+        )
 
     @classmethod
-    def from_explainer(cls, explainer, X, *, row=0, target=None):
+    def from_explainer(
+        cls,
+        explainer,
+        X,
+        *,
+        row=0,
+        target=None,
+        ax=None,
+        max_terms=12,
+        bar_kw=None,
+        line_kw=None,
+        text_kw=None,
+    ):
         """Explain a row by a fitted explainer.
 
         Parameters
@@ -165,11 +201,13 @@ class WaterfallDisplay:
             Its position in ``X``.
         target : object, default=None
             One of the explainer's outputs; needed if it has several.
+        ax, max_terms, bar_kw, line_kw, text_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         WaterfallDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
 
         Raises
         ------
@@ -179,10 +217,24 @@ class WaterfallDisplay:
         source = open_source(explainer, X, target=target).one_output(cls.__name__)
         row = _check_row(row, source.X.shape[0])
         explanation = explainer.explain(_rows.take(source.X, slice(row, row + 1)))
-        return cls._of_row(explanation, 0, int(source.outputs[0]), source.response)
+        display = cls._of_row(explanation, 0, int(source.outputs[0]), source.response)
+        return display.plot(
+            ax=ax, max_terms=max_terms, bar_kw=bar_kw, line_kw=line_kw, text_kw=text_kw
+        )
 
     @classmethod
-    def from_explanation(cls, explanation, *, row=0, target=None):
+    def from_explanation(
+        cls,
+        explanation,
+        *,
+        row=0,
+        target=None,
+        ax=None,
+        max_terms=12,
+        bar_kw=None,
+        line_kw=None,
+        text_kw=None,
+    ):
         """Show a row of an explanation that there is already.
 
         Parameters
@@ -193,11 +245,13 @@ class WaterfallDisplay:
             The position of the row.
         target : str, default=None
             The name of an output; needed if there are several.
+        ax, max_terms, bar_kw, line_kw, text_kw : object
+            See :meth:`plot`.
 
         Returns
         -------
         WaterfallDisplay
-            Not drawn yet: call :meth:`plot`.
+            Drawn; :meth:`plot` draws it anew.
         """
         _checks.check_explanation(explanation)
         names = explanation.output_names
@@ -207,7 +261,10 @@ class WaterfallDisplay:
                 f"{', '.join(map(repr, names))}"
             )
         output = 0 if target is None else names.index(str(target))
-        return cls._of_row(explanation, _check_row(row, len(explanation)), output, "response")
+        display = cls._of_row(explanation, _check_row(row, len(explanation)), output, "response")
+        return display.plot(
+            ax=ax, max_terms=max_terms, bar_kw=bar_kw, line_kw=line_kw, text_kw=text_kw
+        )
 
     @classmethod
     def _of_row(cls, explanation, row: int, output: int, response: str):

@@ -25,7 +25,7 @@ class Region:
 
 def test_effects_are_drawn_with_their_limits(X, model):
     explainer = ALEExplainer(n_bins=6).fit(model, X)
-    display = ALEDisplay.from_explainer(explainer, X).plot()
+    display = ALEDisplay.from_explainer(explainer, X)
     assert display.axes_.shape == (2, 3)
     for j, curve in enumerate(explainer.effects_):
         line = display.lines_[j, 0]
@@ -45,7 +45,7 @@ def test_pairs_are_heat_maps_whose_empty_cells_are_hatched(X, model):
     explainer = ALEExplainer(features=[(0, 1)], n_bins=8).fit(model, X)
     surface = explainer.effects_[0]
     assert surface.is_filled.any()
-    display = ALEDisplay.from_explainer(explainer, X).plot()
+    display = ALEDisplay.from_explainer(explainer, X)
     mesh = display.heatmaps_[0]
     assert_array_equal(np.asarray(mesh.get_array()).ravel(), surface.effect[0].T.ravel())
     assert mesh.get_clim()[0] == -mesh.get_clim()[1]
@@ -55,7 +55,7 @@ def test_pairs_are_heat_maps_whose_empty_cells_are_hatched(X, model):
 
 
 def test_categories_are_bars(table):
-    display = ALEDisplay.from_estimator(Region(), table, ["region", "size"]).plot()
+    display = ALEDisplay.from_estimator(Region(), table, ["region", "size"])
     curve = display.effects[0]
     heights = [bar.get_height() for bar in display.bars_[0, 0]]
     assert_array_equal(heights, curve.effect[0])
@@ -67,7 +67,7 @@ def test_categories_are_bars(table):
 
 def test_every_output_is_a_line_and_a_heat_map(X, classifier):
     explainer = ALEExplainer(features=[0, (0, 1)], n_bins=5).fit(classifier, X)
-    display = ALEDisplay.from_explainer(explainer, X).plot()
+    display = ALEDisplay.from_explainer(explainer, X)
     assert display.lines_.shape == (4, 3)
     assert all(line is not None for line in display.lines_[0])
     assert [m is not None for m in display.heatmaps_] == [False, True, True, True]
@@ -77,7 +77,7 @@ def test_every_output_is_a_line_and_a_heat_map(X, classifier):
 
 def test_rows_are_lines_and_their_mean_is_that_of_all(X, model):
     explainer = ICEExplainer(features=[0, 1], grid_resolution=12).fit(model, X)
-    display = ICEDisplay.from_explainer(explainer, X, subsample=10, random_state=0).plot()
+    display = ICEDisplay.from_explainer(explainer, X, subsample=10, random_state=0)
     for k, result in enumerate(explainer.explain(X)):
         segments = np.array(display.lines_[k].get_segments())
         assert segments.shape == (10, len(result.grid_values[0]), 2)
@@ -85,15 +85,15 @@ def test_rows_are_lines_and_their_mean_is_that_of_all(X, model):
         known = {tuple(row) for row in result.individual[0].round(9)}
         assert {tuple(row) for row in segments[:, :, 1].round(9)} <= known
         assert_allclose(display.average_lines_[k].get_ydata(), result.average[0])
-    everyone = ICEDisplay.from_explainer(explainer, X, subsample=None).plot()
+    everyone = ICEDisplay.from_explainer(explainer, X, subsample=None)
     assert len(everyone.lines_[0].get_segments()) == len(X)
-    half = ICEDisplay.from_explainer(explainer, X, subsample=0.5).plot()
+    half = ICEDisplay.from_explainer(explainer, X, subsample=0.5)
     assert len(half.lines_[0].get_segments()) == 30
 
 
 def test_exact_curves_have_all_their_steps(X, model):
     explainer = ICEExplainer(features=[0], grid_resolution="exact", centered=True).fit(model, X)
-    display = ICEDisplay.from_explainer(explainer, X, subsample=None).plot()
+    display = ICEDisplay.from_explainer(explainer, X, subsample=None)
     (result,) = explainer.explain(X)
     x, y = display.average_lines_[0].get_data()
     assert x[0] == X[:, 0].min()
@@ -106,22 +106,22 @@ def test_exact_curves_have_all_their_steps(X, model):
 
 
 def test_curves_over_categories_and_slopes(table):
-    display = ICEDisplay.from_estimator(Region(), table, ["region"], subsample=5).plot()
+    display = ICEDisplay.from_estimator(Region(), table, ["region"], subsample=5)
     labels = [text.get_text() for text in display.axes_[0, 0].get_xticklabels()]
     assert labels == ["east", "north", "south", "west"]
     assert np.diff(display.average_lines_[0].get_ydata())[-1] == pytest.approx(9.0)
-    slopes = ICEDisplay.from_estimator(Region(), table, ["size"], derivative=True).plot()
+    slopes = ICEDisplay.from_estimator(Region(), table, ["size"], derivative=True)
     assert_allclose(slopes.average_lines_[0].get_ydata(), table["count"].mean())
     assert slopes.axes_[0, 0].get_ylabel() == "slope of prediction"
 
 
 def test_axes_and_looks_of_the_users_own(X, model, pyplot):
     figure, axes = pyplot.subplots(1, 2)
-    display = ALEDisplay.from_estimator(model, X, [0, 1]).plot(axes, line_kw={"c": "red"})
+    display = ALEDisplay.from_estimator(model, X, [0, 1], ax=axes, line_kw={"c": "red"})
     assert display.figure_ is figure
     assert display.lines_[1, 0].get_color() == "red"
     ax = pyplot.subplots()[1]
-    display = ICEDisplay.from_estimator(model, X, [0]).plot(ax, average_kw={"lw": 7})
+    display = ICEDisplay.from_estimator(model, X, [0], ax=ax, average_kw={"lw": 7})
     assert display.average_lines_[0].axes is ax
     assert display.average_lines_[0].get_linewidth() == 7
 

@@ -27,7 +27,7 @@ def widths(bars):
 
 
 def test_features_by_mean_absolute_shap_value(model, X, game):
-    display = ImportanceDisplay.from_estimator(model, X).plot()
+    display = ImportanceDisplay.from_estimator(model, X)
     size = [np.abs(oracles.shapley_interaction(game, (k,))).mean() for k in range(4)]
     order = np.argsort(size)[::-1]
     assert display.names_ == [f"x{k}" for k in order]
@@ -38,7 +38,7 @@ def test_features_by_mean_absolute_shap_value(model, X, game):
 
 
 def test_terms_and_what_larger_sets_add(model, X, game):
-    display = ImportanceDisplay.from_estimator(model, X, by="term", max_order=2).plot(max_bars=99)
+    display = ImportanceDisplay.from_estimator(model, X, by="term", max_order=2, max_bars=99)
     terms = [T for T in oracles.subsets(range(4)) if 1 <= len(T) <= 2]
     size = {
         " × ".join(f"x{k}" for k in T): np.abs(oracles.derivative(game, T)).mean() for T in terms
@@ -51,7 +51,7 @@ def test_terms_and_what_larger_sets_add(model, X, game):
 
 
 def test_orders(model, X, game):
-    display = ImportanceDisplay.from_estimator(model, X, by="order", max_order=None).plot()
+    display = ImportanceDisplay.from_estimator(model, X, by="order", max_order=None)
     sizes = [
         sum(
             np.abs(oracles.derivative(game, T)).mean()
@@ -67,7 +67,7 @@ def test_orders(model, X, game):
 
 
 def test_classes_are_parts_of_bars(classifier, X, classes_game):
-    display = ImportanceDisplay.from_estimator(classifier, X).plot()
+    display = ImportanceDisplay.from_estimator(classifier, X)
     size = np.array(
         [np.abs(oracles.shapley_interaction(classes_game, (k,))).mean(axis=0) for k in range(4)]
     )
@@ -106,7 +106,7 @@ def test_from_an_explanation(model, X, output):
     other = ImportanceDisplay.from_explainer(explainer, X)
     assert one.by == other.by == {"shap": "feature", "component": "term"}[output]
     assert_allclose(one.importances, other.importances)
-    assert one.plot().ax_.get_xlabel().endswith("in units of the response")
+    assert one.ax_.get_xlabel().endswith("in units of the response")
 
 
 def test_small_bars_are_added_up(many):
@@ -121,10 +121,10 @@ def test_small_bars_are_added_up(many):
 
 def test_thirty_features(many, assert_legible):
     X, model = many
-    display = ImportanceDisplay.from_estimator(model, X).plot(max_bars=30)
+    display = ImportanceDisplay.from_estimator(model, X, max_bars=30)
     assert len(set(display.names_)) == 30
     assert_legible(display.figure_)
-    display = ImportanceDisplay.from_estimator(model, X, by="term").plot()
+    display = ImportanceDisplay.from_estimator(model, X, by="term")
     assert len(set(display.names_)) == len(display.names_)
     assert_legible(display.figure_)
 
@@ -158,7 +158,7 @@ def test_what_is_no_explanation(model, X):
 
 
 def test_a_row_goes_from_the_mean_to_its_prediction(model, X, game):
-    display = WaterfallDisplay.from_estimator(model, X, row=5, max_order=None).plot(max_terms=99)
+    display = WaterfallDisplay.from_estimator(model, X, row=5, max_order=None, max_terms=99)
     lines = [line.get_xdata()[0] for line in display.lines_]
     assert_allclose(lines[0], model.predict(X).mean())
     assert_allclose(lines[-1], model.predict(X)[5])
@@ -179,7 +179,7 @@ def test_a_row_goes_from_the_mean_to_its_prediction(model, X, game):
 
 
 def test_colours_and_numbers_tell_the_direction(model, X):
-    display = WaterfallDisplay.from_estimator(model, X, row=5).plot()
+    display = WaterfallDisplay.from_estimator(model, X, row=5)
     for bar, text in zip(display.bars_, display.texts_, strict=True):
         red, _, blue, _ = bar.get_facecolor()
         assert (red > blue) == (bar.get_width() > 0)
@@ -189,16 +189,16 @@ def test_colours_and_numbers_tell_the_direction(model, X):
 @pytest.mark.parametrize("output", ["component", "shap", "shap_interaction"])
 def test_sums_of_small_and_of_missing_terms(model, X, output):
     explainer = FastPDExplainer(output=output).fit(model, X)
-    display = WaterfallDisplay.from_explainer(explainer, X, row=-1).plot(max_terms=2)
+    display = WaterfallDisplay.from_explainer(explainer, X, row=-1, max_terms=2)
     assert_allclose(display.lines_[-1].get_xdata(), model.predict(X)[-1])
     assert "smaller terms" in display.labels_[2]
-    same = WaterfallDisplay.from_explanation(explainer.explain(X), row=59).plot(max_terms=2)
+    same = WaterfallDisplay.from_explanation(explainer.explain(X), row=59, max_terms=2)
     assert_allclose(widths(display.bars_), widths(same.bars_))
 
 
 def test_a_single_small_term_is_not_called_a_sum(model, X):
     explainer = FastPDExplainer(output="shap").fit(model, X)
-    display = WaterfallDisplay.from_explainer(explainer, X).plot(max_terms=3)
+    display = WaterfallDisplay.from_explainer(explainer, X, max_terms=3)
     assert len(display.labels_) == 4
     assert not any("smaller" in label for label in display.labels_)
 
@@ -207,11 +207,11 @@ def test_classes(classifier, X):
     explainer = FastPDExplainer(output="shap").fit(classifier, X)
     with pytest.raises(ValueError, match=r"WaterfallDisplay shows one output.*'mid'"):
         WaterfallDisplay.from_explainer(explainer, X)
-    display = WaterfallDisplay.from_explainer(explainer, X, target="mid").plot()
+    display = WaterfallDisplay.from_explainer(explainer, X, target="mid")
     assert_allclose(display.lines_[-1].get_xdata(), classifier.predict_proba(X)[0, 2])
     assert display.ax_.get_xlabel() == "probability of mid"
     explanation = explainer.explain(X)
-    same = WaterfallDisplay.from_explanation(explanation, target="mid").plot()
+    same = WaterfallDisplay.from_explanation(explanation, target="mid")
     assert_allclose(widths(display.bars_), widths(same.bars_))
     for target in (None, "nope"):
         with pytest.raises(ValueError, match="name one of 'high', 'low', 'mid'"):
@@ -231,7 +231,7 @@ def test_values_of_groups_and_labels_and_missing_values():
     model.fit(frame, y)
     display = WaterfallDisplay.from_estimator(
         model, frame, row=2, max_order=1, groups={"pair": ["b", "c"]}
-    ).plot()
+    )
     expected = {"a = missing", "pair", f"d = {frame.d[2]}", "larger sets, together"}
     assert set(display.labels_) == expected
 
@@ -259,15 +259,15 @@ def test_a_constant_model():
 
     rows = np.zeros((5, 2))
     model = DecisionTreeRegressor().fit(rows, np.full(5, 7.0))
-    display = WaterfallDisplay.from_estimator(model, rows).plot()
+    display = WaterfallDisplay.from_estimator(model, rows)
     assert display.labels_ == []
     assert_allclose(display.lines_[0].get_xdata(), 7.0)
-    bars = ImportanceDisplay.from_estimator(model, rows).plot()
+    bars = ImportanceDisplay.from_estimator(model, rows)
     assert_allclose(widths(bars.bars_[0]), 0.0)
 
 
 def test_long_names_in_a_waterfall(many, assert_legible):
     X, model = many
-    display = WaterfallDisplay.from_estimator(model, X, row=3).plot(max_terms=30)
+    display = WaterfallDisplay.from_estimator(model, X, row=3, max_terms=30)
     assert len(set(display.labels_)) == len(display.labels_)
     assert_legible(display.figure_)

@@ -16,7 +16,7 @@ def cells_of(mesh):
 
 
 def test_heat_maps_are_the_components(model, X, truth):
-    display = InteractionDisplay.from_estimator(model, X, [(1, 0)], percentiles=(0, 1)).plot()
+    display = InteractionDisplay.from_estimator(model, X, [(1, 0)], percentiles=(0, 1))
     x, y, values = cells_of(display.heatmaps_[0])
     assert display.axes_[0, 0].get_xlabel() == "x1"
     points = np.array([(a, b) for a in x for b in y])
@@ -26,7 +26,7 @@ def test_heat_maps_are_the_components(model, X, truth):
 
 
 def test_colours_are_white_without_effect(model, X):
-    display = InteractionDisplay.from_estimator(model, X, [(0, 1)]).plot()
+    display = InteractionDisplay.from_estimator(model, X, [(0, 1)])
     mesh = display.heatmaps_[0]
     low, high = mesh.get_clim()
     assert low == -high == -np.abs(mesh.get_array()).max()
@@ -38,7 +38,7 @@ def test_colours_are_white_without_effect(model, X):
 
 @pytest.mark.parametrize("pair", [(0, 2), (2, 0)])
 def test_few_values_are_lines(model, X, truth, pair):
-    display = InteractionDisplay.from_estimator(model, X, [pair], percentiles=(0, 1)).plot()
+    display = InteractionDisplay.from_estimator(model, X, [pair], percentiles=(0, 1))
     assert display.heatmaps_ == [None]
     assert [line.get_label() for line in display.lines_[0]] == ["0", "1.5", "3", "4.5"]
     assert display.axes_[0, 0].get_xlabel() == "x0"
@@ -51,7 +51,7 @@ def test_few_values_are_lines(model, X, truth, pair):
 
 
 def test_two_features_of_few_values(model, X, truth):
-    display = InteractionDisplay.from_estimator(model, X, [(2, 3)]).plot()
+    display = InteractionDisplay.from_estimator(model, X, [(2, 3)])
     values = display.heatmaps_[0].get_array().T
     points = np.array([(a, b) for a in (0.0, 1.5, 3.0, 4.5) for b in (0.0, 1.0)])
     assert_allclose(values, truth(model.predict, X, [2, 3], points).reshape(4, 2), atol=1e-12)
@@ -69,7 +69,7 @@ def test_the_strongest_pairs_come_first(model, X, truth):
 def test_grid_resolution(model, X, truth):
     display = InteractionDisplay.from_estimator(
         model, X, [(0, 1)], percentiles=(0, 1), grid_resolution=5
-    ).plot()
+    )
     x, y, values = cells_of(display.heatmaps_[0])
     assert values.shape == (5, 5)
     points = np.array([(a, b) for a in x for b in y])
@@ -82,7 +82,7 @@ def test_missing_numbers_have_cells_behind_a_gap(X, y):
     rows = X[:, :2].copy()
     rows[::5, 0] = np.nan
     model = HistGradientBoostingRegressor(max_iter=10, min_samples_leaf=3).fit(rows, y)
-    display = InteractionDisplay.from_estimator(model, rows, [(0, 1)]).plot()
+    display = InteractionDisplay.from_estimator(model, rows, [(0, 1)])
     _, heights, values = cells_of(display.heatmaps_[0])
     assert np.ma.getmaskarray(values)[-2].all()
     assert not np.ma.getmaskarray(values)[[-1, -3]].any()
@@ -99,7 +99,7 @@ def test_missing_numbers_have_cells_behind_a_gap(X, y):
 
 
 def test_dots_are_the_rows(model, X):
-    display = InteractionDisplay.from_estimator(model, X, [(0, 1), (0, 2)]).plot()
+    display = InteractionDisplay.from_estimator(model, X, [(0, 1), (0, 2)])
     assert_allclose(display.dots_[0].get_offsets(), X[:, :2])
     assert display.dots_[1] is None
 
@@ -109,7 +109,7 @@ def test_several_classes_need_a_target(classifier, X, truth):
         InteractionDisplay.from_estimator(classifier, X)
     display = InteractionDisplay.from_estimator(
         classifier, X, [(0, 1)], target="low", percentiles=(0, 1)
-    ).plot()
+    )
     x, y, values = cells_of(display.heatmaps_[0])
     points = np.array([(a, b) for a in x for b in y])
     expected = truth(classifier.predict_proba, X, [0, 1], points)[:, 1]
@@ -121,7 +121,7 @@ def test_any_explainer_shows_named_pairs(model, X, truth):
         explainer.fit(model, X)
         display = InteractionDisplay.from_explainer(
             explainer, X, [("x0", 1)], percentiles=(0, 1), grid_resolution=4
-        ).plot()
+        )
         values = display.interactions[0]
         points = np.array([(a, b) for a in values.axes[0].points for b in values.axes[1].points])
         expected = truth(model.predict, X, [0, 1], points)[:, 0]
@@ -135,7 +135,7 @@ def test_a_pair_without_effect_is_white():
 
     rows = np.random.default_rng(0).normal(size=(50, 2))
     model = DecisionTreeRegressor(max_depth=2).fit(rows[:, :2], rows[:, 0] > 0)
-    display = InteractionDisplay.from_estimator(model, rows, [(0, 1)]).plot()
+    display = InteractionDisplay.from_estimator(model, rows, [(0, 1)])
     assert_allclose(display.heatmaps_[0].get_array(), 0.0)
     with pytest.raises(ValueError, match="no set of 2 features has a component"):
         InteractionDisplay.from_estimator(model, rows)
@@ -154,17 +154,17 @@ def test_one_pair_needs_no_list(model, X):
 
 def test_thirty_features(many, assert_legible):
     X, model = many
-    display = InteractionDisplay.from_estimator(model, X).plot()
+    display = InteractionDisplay.from_estimator(model, X)
     assert display.axes_.shape == (2, 2)
     assert_legible(display.figure_)
-    assert_legible(ThreeWayDisplay.from_estimator(model, X).plot().figure_)
+    assert_legible(ThreeWayDisplay.from_estimator(model, X).figure_)
 
 
 # --- three features --------------------------------------------------------------------------
 
 
 def test_slices_are_the_components(model, X, truth):
-    display = ThreeWayDisplay.from_estimator(model, X, (0, 2, 1), percentiles=(0, 1)).plot()
+    display = ThreeWayDisplay.from_estimator(model, X, (0, 2, 1), percentiles=(0, 1))
     assert display.slices.name == "x2"
     titles = [panel.get_title() for panel in display.axes_.flat]
     assert titles == ["x2 = 0", "x2 = 1.5", "x2 = 3", "x2 = 4.5"]
@@ -185,7 +185,6 @@ def test_many_values_are_sliced_at_quantiles(many, truth):
     third = X.to_numpy()[:, 2]
     slices = np.quantile(third, [1 / 6, 1 / 2, 5 / 6])
     assert_allclose(display.slices.points, slices)
-    display.plot()
     names = list(X.columns)
     for value, mesh in zip(slices, display.heatmaps_, strict=True):
         x, y, values = cells_of(mesh)

@@ -18,7 +18,7 @@ def at(line, points):
 
 
 def test_curves_are_the_components(model, X, truth):
-    display = MainEffectDisplay.from_estimator(model, X, [0, 1], percentiles=(0, 1)).plot()
+    display = MainEffectDisplay.from_estimator(model, X, [0, 1], percentiles=(0, 1))
     for line, column in zip(display.lines_[:, 0], [0, 1], strict=True):
         assert line.get_drawstyle() == "steps-post"
         # Between the edges, where a curve is not at its jump.
@@ -30,21 +30,21 @@ def test_curves_are_the_components(model, X, truth):
 
 
 def test_curves_have_all_steps(model, X):
-    display = MainEffectDisplay.from_estimator(model, X, [0], percentiles=(0, 1)).plot()
+    display = MainEffectDisplay.from_estimator(model, X, [0], percentiles=(0, 1))
     thresholds = [tree.tree_.threshold[tree.tree_.feature == 0] for tree in model.estimators_]
     inner = display.lines_[0, 0].get_xdata()[1:-1]
     assert_allclose(inner, np.unique(np.concatenate(thresholds)), rtol=1e-6)
 
 
 def test_percentiles_are_the_limits(model, X):
-    display = MainEffectDisplay.from_estimator(model, X, [0], percentiles=(0.1, 0.8)).plot()
+    display = MainEffectDisplay.from_estimator(model, X, [0], percentiles=(0.1, 0.8))
     limits = np.quantile(X[:, 0], [0.1, 0.8])
     assert_allclose(display.axes_[0, 0].get_xlim(), limits)
     assert_allclose(display.lines_[0, 0].get_xdata()[[0, -1]], limits)
 
 
 def test_two_values_are_bars(model, X, truth):
-    display = MainEffectDisplay.from_estimator(model, X, [3]).plot()
+    display = MainEffectDisplay.from_estimator(model, X, [3])
     assert display.lines_[0, 0] is None
     heights = [bar.get_height() for bar in display.bars_[0, 0]]
     assert_allclose(heights, truth(model.predict, X, [3], np.array([[0.0], [1.0]]))[:, 0])
@@ -53,7 +53,7 @@ def test_two_values_are_bars(model, X, truth):
 
 
 def test_classes_are_lines_of_their_own(classifier, X, truth):
-    display = MainEffectDisplay.from_estimator(classifier, X, [0]).plot()
+    display = MainEffectDisplay.from_estimator(classifier, X, [0])
     assert display.output_names == ("high", "low", "mid")
     points = np.linspace(-1.5, 1.5, 7)
     expected = truth(classifier.predict_proba, X, [0], points[:, None])
@@ -72,7 +72,6 @@ def test_target_chooses_a_class(classifier, X, truth, way):
     else:
         explainer = FastPDExplainer().fit(classifier, X)
         display = MainEffectDisplay.from_explainer(explainer, X, [0], target="mid")
-    display.plot()
     points = np.linspace(-1.5, 1.5, 7)
     expected = truth(classifier.predict_proba, X, [0], points[:, None])[:, 2]
     assert_allclose(at(display.lines_[0, 0], points), expected, atol=1e-12)
@@ -83,9 +82,9 @@ def test_a_binary_classifier_shows_its_second_class(X, y, truth):
     from sklearn.ensemble import RandomForestClassifier
 
     model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, y > 1)
-    display = MainEffectDisplay.from_estimator(model, X, [0]).plot()
+    display = MainEffectDisplay.from_estimator(model, X, [0])
     assert display.axes_[0, 0].get_ylabel() == "effect on\nprobability of True"
-    other = MainEffectDisplay.from_estimator(model, X, [0], target=False).plot()
+    other = MainEffectDisplay.from_estimator(model, X, [0], target=False)
     assert other.axes_[0, 0].get_ylabel() == "effect on\nprobability of False"
     points = np.linspace(-1.5, 1.5, 7)
     expected = truth(model.predict_proba, X, [0], points[:, None])
@@ -122,7 +121,7 @@ def brute_force(model, frame, column, value):
 
 def test_missing_numbers_have_a_marker(messy):
     frame, model = messy
-    display = MainEffectDisplay.from_estimator(model, frame, ["number"]).plot()
+    display = MainEffectDisplay.from_estimator(model, frame, ["number"])
     marker = display.markers_[0, 0]
     assert_allclose(marker.get_ydata(), brute_force(model, frame, "number", np.nan))
     ax = display.axes_[0, 0]
@@ -138,7 +137,7 @@ def test_missing_numbers_have_a_marker(messy):
 
 def test_categories_are_bars(messy):
     frame, model = messy
-    display = MainEffectDisplay.from_estimator(model, frame, ["colour", "flag"]).plot()
+    display = MainEffectDisplay.from_estimator(model, frame, ["colour", "flag"])
     words = [text.get_text() for text in display.axes_[0, 0].get_xticklabels()]
     assert words == ["blue", "green", "red"]
     for word, bar in zip(words, display.bars_[0, 0], strict=True):
@@ -158,7 +157,7 @@ def test_many_categories(assert_legible):
     )
     model = HistGradientBoostingRegressor(max_iter=5, categorical_features="from_dtype")
     model.fit(frame, codes % 3)
-    display = MainEffectDisplay.from_estimator(model, frame).plot()
+    display = MainEffectDisplay.from_estimator(model, frame)
     assert_legible(display.figure_)
     (town,) = [e.axis for e in display.effects if e.axis.name == "town"]
     assert len(town.labels) == 20
@@ -173,7 +172,7 @@ def test_indicators_of_one_category_are_bars(X, y):
     model = HistGradientBoostingRegressor(max_iter=10, min_samples_leaf=5)
     model.fit(rows, y + 5 * indicators[:, 1])
     groups = {"colour": [1, 2, 3]}
-    display = MainEffectDisplay.from_estimator(model, rows, ["colour"], groups=groups).plot()
+    display = MainEffectDisplay.from_estimator(model, rows, ["colour"], groups=groups)
     words = [text.get_text() for text in display.axes_[0, 0].get_xticklabels()]
     assert sorted(words) == ["x1", "x2", "x3"]
     for word, bar in zip(words, display.bars_[0, 0], strict=True):
@@ -201,7 +200,7 @@ def test_the_strongest_come_first(model, X, truth):
 def test_weights(model, X, truth):
     weights = np.arange(60) % 3 + 0.5
     weights[X[:, 3] == 0] = 0
-    display = MainEffectDisplay.from_estimator(model, X, [0, 3], sample_weight=weights).plot()
+    display = MainEffectDisplay.from_estimator(model, X, [0, 3], sample_weight=weights)
     points = np.linspace(-1.5, 1.5, 7)
     expected = truth(model.predict, X, [0], points[:, None], weights)[:, 0]
     assert_allclose(at(display.lines_[0, 0], points), expected, atol=1e-12)
@@ -219,7 +218,7 @@ def test_codes_of_categories(X):
         if gaps:
             shown[::9, 0] = np.nan
         model.fit(shown, target)
-        display = MainEffectDisplay.from_estimator(model, shown, [0]).plot()
+        display = MainEffectDisplay.from_estimator(model, shown, [0])
         words = [text.get_text() for text in display.axes_[0, 0].get_xticklabels()]
         assert words == expected
         for word, bar in zip(words, display.bars_[0, 0], strict=True):
@@ -241,7 +240,7 @@ def test_odd_columns():
     target = frame["tiny"] * 1e12
     model = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3).fit(frame, target)
     frame["gone"] = np.nan
-    display = MainEffectDisplay.from_estimator(model, frame, list(frame)).plot()
+    display = MainEffectDisplay.from_estimator(model, frame, list(frame))
     assert np.isfinite(display.lines_[0, 0].get_xdata()).all()
     assert [text.get_text() for text in display.axes_[0, 1].get_xticklabels()] == ["missing"]
     assert display.markers_[2, 0] is not None
@@ -251,7 +250,7 @@ def test_odd_columns():
 def test_models_that_are_no_trees_are_lines(X, y):
     model = LinearRegression().fit(X, y)
     explainer = VanillaPDExplainer().fit(model, X)
-    display = MainEffectDisplay.from_explainer(explainer, X, [0], percentiles=(0, 1)).plot()
+    display = MainEffectDisplay.from_explainer(explainer, X, [0], percentiles=(0, 1))
     x, line = display.lines_[0, 0].get_data()
     assert display.lines_[0, 0].get_drawstyle() == "default"
     assert_allclose(line, model.coef_[0] * (x - X[:, 0].mean()), atol=1e-12)
@@ -262,7 +261,7 @@ def test_models_that_are_no_trees_are_lines(X, y):
 
 def test_explainers_without_background_or_model(model, X):
     explainer = PathDependentExplainer(output="shap").fit(model).detach()
-    display = MainEffectDisplay.from_explainer(explainer, X, [0, 3]).plot()
+    display = MainEffectDisplay.from_explainer(explainer, X, [0, 3])
     assert display.lines_[0, 0] is not None
 
 
@@ -276,14 +275,14 @@ def test_frames(model, X, y, library):
         else frames.DataFrame(X, schema=names)
     )
     model = clone(model).fit(frame, y)
-    display = MainEffectDisplay.from_estimator(model, frame, ["one", 2]).plot()
-    same = MainEffectDisplay.from_estimator(clone(model).fit(X, y), X, [0, 2]).plot()
+    display = MainEffectDisplay.from_estimator(model, frame, ["one", 2])
+    same = MainEffectDisplay.from_estimator(clone(model).fit(X, y), X, [0, 2])
     assert [panel.get_xlabel() for panel in display.axes_[0]] == ["one", "three"]
     assert_array_equal(display.lines_[0, 0].get_data(), same.lines_[0, 0].get_data())
 
 
 def test_panels_share_their_limits(model, X):
-    display = MainEffectDisplay.from_estimator(model, X).plot()
+    display = MainEffectDisplay.from_estimator(model, X)
     limits = {panel.get_ylim() for panel in display.axes_.flat if panel is not None}
     assert len(limits) == 1
     apart = display.plot(sharey=False)
@@ -294,13 +293,13 @@ def test_panels_share_their_limits(model, X):
 def test_a_constant_column(X, y):
     rows = np.column_stack([X, np.full(60, 7.0)])
     model = HistGradientBoostingRegressor(max_iter=3).fit(rows, y)
-    display = MainEffectDisplay.from_estimator(model, rows, [4]).plot()
+    display = MainEffectDisplay.from_estimator(model, rows, [4])
     assert [bar.get_height() for bar in display.bars_[0, 0]] == [0.0]
 
 
 def test_thirty_features(many, assert_legible):
     X, model = many
-    display = MainEffectDisplay.from_estimator(model, X).plot()
+    display = MainEffectDisplay.from_estimator(model, X)
     assert display.axes_.shape == (3, 3)
     assert len({panel.get_xlabel() for panel in display.axes_.flat}) == 9
     assert_legible(display.figure_)

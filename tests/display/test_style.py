@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from inspect import Parameter, signature
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from numpy.testing import assert_array_equal
 import fastpd_sklearn.display as package
 from fastpd_sklearn import FastPDExplainer
 from fastpd_sklearn.display import (
+    ALEDisplay,
+    ICEDisplay,
     ImportanceDisplay,
     InteractionDisplay,
     MainEffectDisplay,
@@ -36,13 +39,28 @@ SEVERAL = [
 
 
 @pytest.mark.parametrize("display_class", DISPLAYS)
-def test_nothing_is_drawn_before_plot(display_class, model, X, pyplot):
-    display = display_class.from_estimator(model, X)
-    assert pyplot.get_fignums() == []
-    assert not [name for name in vars(display) if name.endswith("_")]
+def test_from_draws_and_init_only_stores(display_class, model, X, pyplot):
+    drawn = display_class.from_estimator(model, X)
+    assert pyplot.get_fignums() == [drawn.figure_.number]
+    stored = {name: value for name, value in vars(drawn).items() if not name.endswith("_")}
+    display = display_class(**stored)
+    assert vars(display) == stored
+    assert pyplot.get_fignums() == [drawn.figure_.number]
     assert display.plot() is display
-    assert pyplot.get_fignums() == [display.figure_.number]
-    assert {name for name in vars(display) if name.endswith("_")} >= {"figure_"}
+    assert pyplot.get_fignums() == [drawn.figure_.number, display.figure_.number]
+    assert_array_equal(draw(display), draw(drawn))
+
+
+@pytest.mark.parametrize("display_class", [*DISPLAYS, ICEDisplay, ALEDisplay])
+def test_from_takes_what_plot_takes(display_class):
+    plot = signature(display_class.plot).parameters
+    ways = [name for name in dir(display_class) if name.startswith("from_")]
+    assert len(ways) >= 2
+    for way in ways:
+        taken = signature(getattr(display_class, way)).parameters
+        for name in list(plot)[1:]:
+            assert taken[name].default == plot[name].default
+            assert taken[name].kind == Parameter.KEYWORD_ONLY
 
 
 @pytest.mark.parametrize("display_class", DISPLAYS)
@@ -57,8 +75,8 @@ def test_both_ways_are_one(display_class, model, X):
     explainer = FastPDExplainer(**params).fit(model, X)
     before = dict(vars(explainer))
     displays = [
-        display_class.from_estimator(model, X).plot(),
-        display_class.from_explainer(explainer, X).plot(),
+        display_class.from_estimator(model, X),
+        display_class.from_explainer(explainer, X),
     ]
     assert vars(explainer) == before
     one, other = (np.asarray(draw(display)) for display in displays)
@@ -72,37 +90,34 @@ def draw(display):
 
 @pytest.mark.parametrize("display_class", DISPLAYS)
 def test_without_matplotlib(display_class, model, X, monkeypatch):
-    display = display_class.from_estimator(model, X)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     message = (
         rf"{display_class.__name__} draws with matplotlib.*pip install 'fastpd-sklearn\[plot\]'"
     )
     with pytest.raises(ImportError, match=message):
-        display.plot()
+        display_class.from_estimator(model, X)
 
 
 def test_matplotlib_is_imported_for_drawing_only(tmp_path):
     code = """
 import sys
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
-from fastpd_sklearn.display import MainEffectDisplay, ImportanceDisplay
-X = np.arange(8.0).reshape(4, 2)
-model = DecisionTreeRegressor().fit(X, X[:, 0])
-MainEffectDisplay.from_estimator(model, X), ImportanceDisplay.from_estimator(model, X)
+from fastpd_sklearn.display import ImportanceDisplay
+display = ImportanceDisplay(np.ones((1, 1)), (("a",),), ("b",), by="feature")
+print("matplotlib" in sys.modules)
+display.plot()
 print("matplotlib" in sys.modules)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["False"]
+    assert done.stdout.split() == ["False", "True"]
 
 
 @pytest.mark.parametrize(("display_class", "params", "n"), SEVERAL)
 def test_axes_of_the_user(display_class, params, n, model, X, pyplot):
-    display = display_class.from_estimator(model, X, **params)
     figure, given = pyplot.subplots(1, n)
-    display.plot(ax=given)
+    display = display_class.from_estimator(model, X, **params, ax=given)
     assert display.figure_ is figure
     assert_array_equal(display.axes_.ravel(), given)
     figure, one = pyplot.subplots()
@@ -116,33 +131,46 @@ def test_axes_of_the_user(display_class, params, n, model, X, pyplot):
     with pytest.raises(ValueError, match=f"no part of a grid that {n} panels"):
         display.plot(ax=alone)
     with pytest.raises(ValueError, match="n_cols=0"):
-        display.plot(n_cols=0)
+        display_class.from_estimator(model, X, **params, n_cols=0)
 
 
 @pytest.mark.parametrize("display_class", [ImportanceDisplay, WaterfallDisplay])
 def test_one_axes_of_the_user(display_class, model, X, pyplot):
     figure, ax = pyplot.subplots()
-    display = display_class.from_estimator(model, X).plot(ax=ax)
+    display = display_class.from_estimator(model, X, ax=ax)
     assert display.ax_ is ax
     assert display.figure_ is figure
 
 
 def test_looks_of_the_user(model, X, classifier):
-    display = MainEffectDisplay.from_estimator(model, X, [0, 3])
-    display.plot(line_kw={"c": "k", "lw": 7}, bar_kw={"color": "k"}, density_kw={"color": "r"})
+    display = MainEffectDisplay.from_estimator(
+        model,
+        X,
+        [0, 3],
+        line_kw={"c": "k", "lw": 7},
+        bar_kw={"color": "k"},
+        density_kw={"color": "r"},
+    )
     assert display.lines_[0, 0].get_color() == "k"
     assert display.lines_[0, 0].get_linewidth() == 7
     assert display.bars_[1, 0][0].get_facecolor() == (0, 0, 0, 1)
     assert display.densities_[0].get_facecolor() == (1, 0, 0, 1)
-    pair = InteractionDisplay.from_estimator(model, X, [(0, 1), (0, 2)])
-    pair.plot(heatmap_kw={"cmap": "PuOr"}, scatter_kw={"s": 1}, line_kw={"ls": ":"})
+    pair = InteractionDisplay.from_estimator(
+        model,
+        X,
+        [(0, 1), (0, 2)],
+        heatmap_kw={"cmap": "PuOr"},
+        scatter_kw={"s": 1},
+        line_kw={"ls": ":"},
+    )
     assert pair.heatmaps_[0].get_cmap().name == "PuOr"
     assert pair.dots_[0].get_sizes().tolist() == [1]
     assert {line.get_linestyle() for line in pair.lines_[1]} == {":"}
-    bars = ImportanceDisplay.from_estimator(model, X).plot(bar_kw={"color": "k"})
+    bars = ImportanceDisplay.from_estimator(model, X, bar_kw={"color": "k"})
     assert bars.bars_[0][0].get_facecolor() == (0, 0, 0, 1)
-    row = WaterfallDisplay.from_estimator(model, X)
-    row.plot(bar_kw={"height": 0.1}, line_kw={"c": "r"}, text_kw={"color": "g"})
+    row = WaterfallDisplay.from_estimator(
+        model, X, bar_kw={"height": 0.1}, line_kw={"c": "r"}, text_kw={"color": "g"}
+    )
     assert row.bars_[0].get_height() == pytest.approx(0.1)
     assert row.lines_[0].get_color() == "r"
     assert row.texts_[0].get_color() == "g"
@@ -199,8 +227,7 @@ def test_odd_names_and_legends(X, y, assert_legible):
         ImportanceDisplay.from_estimator(model, frame),
     ]
     for display in displays:
-        figure = display.plot().figure_
-        assert_legible(figure)
+        figure = assert_legible(display.figure_)
         (legend,) = figure.legends
         assert len(legend.get_texts()) == 4
         assert "_b" in [text.get_text() for text in legend.get_texts()]
@@ -221,9 +248,9 @@ def test_more_classes_than_colours():
 
     rows = np.random.default_rng(0).normal(size=(90, 2))
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(rows, np.arange(90) % 9)
-    lines = MainEffectDisplay.from_estimator(model, rows, [0]).plot().lines_[0]
+    lines = MainEffectDisplay.from_estimator(model, rows, [0]).lines_[0]
     looks = {(line.get_color(), line.get_linestyle()) for line in lines}
-    bars = ImportanceDisplay.from_estimator(model, rows).plot().bars_
+    bars = ImportanceDisplay.from_estimator(model, rows).bars_
     patterns = {(one[0].get_facecolor(), one[0].get_hatch()) for one in bars}
     assert len(looks) == len(patterns) == 9
 
@@ -286,7 +313,7 @@ def test_wide_numbers_do_not_touch(assert_legible):
         WaterfallDisplay.from_estimator(model, X, row=0),
     ]
     for display in displays:
-        figure = assert_legible(display.plot().figure_)
+        figure = assert_legible(display.figure_)
         labels = [axes.xaxis.label.get_window_extent() for axes in figure.axes]
         for k, label in enumerate(labels):
             assert not any(label.overlaps(other) for other in labels[:k] if other.width > 1)
@@ -296,6 +323,6 @@ def test_wide_numbers_do_not_touch(assert_legible):
 
 
 def test_figures_pickle(model, X):
-    figure = MainEffectDisplay.from_estimator(model, X, features=[0]).plot().figure_
+    figure = MainEffectDisplay.from_estimator(model, X, features=[0]).figure_
     ticks = figure.axes[0].get_xticks()
     assert_array_equal(pickle.loads(pickle.dumps(figure)).axes[0].get_xticks(), ticks)
