@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from fastpd_sklearn.display import _checks, _style
 from fastpd_sklearn.display._axis import (
+    MOST_CATEGORIES,
     FeatureAxis,
     draw_curve,
     dress_axis,
@@ -131,7 +133,7 @@ class MainEffectDisplay:
             The background, and the data of the density.
         features : list of int or str, default=None
             Columns by number or name, groups by name. None: the ``max_panels`` features with
-            the largest mean absolute effect.
+            the largest mean absolute effect; a warning names the groups that have no axis.
         target : object, default=None
             A class label, or the number or name of an output; None for all, a line each.
         groups : dict of str to list of int or str, default=None
@@ -359,10 +361,26 @@ def _strongest(source: Source, n: int) -> list[int]:
     """The features whose main effects are largest on average, the largest first."""
     n = _checks.check_count("max_panels", n)
     ranked = source.thinned()
-    size = {}
+    size, left_out = {}, []
     for k in range(len(source.players)):
         if has_axis(source, k):
             effect = ranked.component((k,), [ranked.values(k)])
             size[k] = mean_size(effect.T, ranked.weights).mean()
+        else:
+            left_out.append(source.players.names[k])
+    if left_out:
+        _tell_left_out(left_out, is_all=not size)
     order = sorted(size, key=size.get, reverse=True)
     return [k for k in order if size[k] > 0][:n] or order[:n]
+
+
+def _tell_left_out(names: list[str], is_all: bool) -> None:
+    """Name the groups that cannot be shown; an error if there is nothing else."""
+    message = (
+        f"features=None shows no {', '.join(map(repr, names))}: groups of columns that take more "
+        f"than {MOST_CATEGORIES} different values together have no common axis. ImportanceDisplay "
+        "shows how much they matter; columns that no step mixes can be explained apart"
+    )
+    if is_all:
+        raise ValueError(message)
+    warnings.warn(message, UserWarning, stacklevel=4)

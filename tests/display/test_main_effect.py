@@ -186,8 +186,26 @@ def test_groups_without_an_axis(model, X):
     groups = {"both": [0, 1]}
     with pytest.raises(ValueError, match=r"'both' is a group of 2 columns .* no common axis"):
         MainEffectDisplay.from_estimator(model, X, ["both"], groups=groups)
-    display = MainEffectDisplay.from_estimator(model, X, groups=groups)
+    with pytest.warns(UserWarning, match="features=None shows no 'both': groups"):
+        display = MainEffectDisplay.from_estimator(model, X, groups=groups)
     assert {effect.axis.name for effect in display.effects} == {"x2", "x3"}
+    with pytest.raises(ValueError, match="shows no 'all': groups of columns"):
+        MainEffectDisplay.from_estimator(model, X, groups={"all": [0, 1, 2, 3]})
+
+
+def test_columns_that_a_step_mixes_are_named(X, y):
+    from sklearn.compose import make_column_transformer
+    from sklearn.decomposition import PCA
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.pipeline import make_pipeline
+
+    mixing = make_column_transformer((PCA(2), [0, 1]), remainder="passthrough")
+    pipe = make_pipeline(mixing, RandomForestRegressor(2, max_depth=3, random_state=0)).fit(X, y)
+    explainer = FastPDExplainer().fit(pipe, X)
+    with pytest.warns(UserWarning, match=r"features=None shows no '\w+pca\(x0, x1\)'") as caught:
+        display = MainEffectDisplay.from_explainer(explainer, X)
+    assert {effect.axis.name for effect in display.effects} == {"x2", "x3"}
+    assert caught[0].filename == __file__
 
 
 def test_the_strongest_come_first(model, X, truth):
