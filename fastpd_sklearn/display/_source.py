@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.explainers import BaseExplainer, FastPDExplainer
 from fastpd_sklearn.explainers._checks import check_rows, check_weights
+from fastpd_sklearn.explainers._dependence import average_dependence
 from fastpd_sklearn.explainers._players import Players
 from fastpd_sklearn.forest import _rows
 
@@ -100,7 +101,7 @@ class Source:
 
     def _partial_dependence(self, players: list[int], points: list[np.ndarray]) -> np.ndarray:
         names = tuple(self.players.names[k] for k in players)
-        return self.explainer.partial_dependence(names, grid=points).average[self.outputs]
+        return average_dependence(self.explainer._fitted, names, points)[self.outputs]
 
     def thinned(self) -> Source:
         """The same with at most ``RANKED_ROWS`` of the rows."""

@@ -27,10 +27,7 @@ MOST_LEVELS = 1_000_000
 
 def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
     """See :meth:`BaseExplainer.partial_dependence`."""
-    _check_background(fitted)
-    term = fitted.players.find_term(features)
-    grids = _one_grid_each(term, grid, features)
-    points = [_points(fitted, player, g) for player, g in zip(term, grids, strict=True)]
+    term, points = _term_and_points(fitted, features, grid)
     if len(term) > 1 or len(fitted.players.columns[term[0]]) > 1:
         return Bunch(grid_values=points, average=_average(fitted, term, points))
     try:
@@ -42,6 +39,20 @@ def partial_dependence(fitted: Fitted, features, grid) -> Bunch:
     if curve is not None:
         result["curve"] = curve
     return result
+
+
+def average_dependence(fitted: Fitted, features, grid) -> np.ndarray:
+    """The ``average`` of :func:`partial_dependence`, without the search for a pipeline's curve."""
+    if not _is_pipeline(fitted.engine):
+        return partial_dependence(fitted, features, grid).average
+    return _average(fitted, *_term_and_points(fitted, features, grid))
+
+
+def _term_and_points(fitted: Fitted, features, grid) -> tuple[tuple[int, ...], list[np.ndarray]]:
+    _check_background(fitted)
+    term = fitted.players.find_term(features)
+    grids = _one_grid_each(term, grid, features)
+    return term, [_points(fitted, player, g) for player, g in zip(term, grids, strict=True)]
 
 
 def step_surface(fitted: Fitted, features) -> StepSurface:

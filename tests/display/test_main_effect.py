@@ -342,3 +342,24 @@ def test_bad_arguments(classifier, X, changes, message):
     explainer = FastPDExplainer().fit(classifier, X)
     with pytest.raises(ValueError, match=message):
         MainEffectDisplay.from_explainer(explainer, X, **changes)
+
+
+def test_curves_of_a_pipeline_are_sought_once_a_panel(X, y, truth, monkeypatch):
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from fastpd_sklearn.explainers._raw_curve import RawColumn
+
+    sought = []
+    search = RawColumn.curve
+    monkeypatch.setattr(RawColumn, "curve", lambda *args: sought.append(1) or search(*args))
+    forest = RandomForestRegressor(3, max_depth=3, random_state=0)
+    pipe = make_pipeline(StandardScaler(), forest).fit(X, y)
+    display = MainEffectDisplay.from_estimator(pipe, X, max_panels=2)
+    assert len(sought) == len(display.effects) == 2
+    for effect in display.effects:
+        j = int(effect.axis.name[1])
+        points = np.asarray(effect.axis.points, dtype=np.float64)
+        expected = truth(pipe.predict, X, [j], points[:, None])[:, 0]
+        assert_allclose(effect.levels[0], expected, atol=1e-12)
