@@ -32,6 +32,12 @@ cdef class Coverage:
     ) noexcept nogil
 
 
+cdef class PathCoverage(Coverage):
+    cdef const int64_t[::1] player_start
+    cdef const double[::1] ratio  # of each leaf's players: the product over their tests on its path
+    cdef readonly object share
+
+
 cdef void values_everywhere(
     int64_t n_players, const Terms* terms, const Rule* rule, double* layers, double* out,
 ) noexcept nogil

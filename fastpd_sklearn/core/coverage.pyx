@@ -348,17 +348,23 @@ cdef class PathCoverage(Coverage):
 
     Parameters
     ----------
-    player_start : ndarray of shape (n_leaves + 1,), int64
-    ratio : ndarray of shape (len(geometry.player),), float64
-        For each local player of each leaf the product of child / (left + right) cover over
-        the player's tests on the path.
+    geometry : Geometry
+    share : ndarray of shape (n_nodes,), float64
+        What each node has of its parent's cover: child / (left + right). Roots' are not read.
+
+    Attributes
+    ----------
+    share
     """
 
-    cdef const int64_t[::1] player_start
-    cdef const double[::1] ratio
-
-    def __init__(self, player_start, ratio):
-        self.player_start, self.ratio = player_start, ratio
+    def __init__(self, geometry, share):
+        node, child = geometry.path_node, geometry.path_left.astype(bool)
+        child = np.where(child, geometry.left[node], geometry.right[node])
+        first = np.repeat(geometry.player_start[:-1], np.diff(geometry.path_start))
+        ratio = np.ones(len(geometry.player))
+        np.multiply.at(ratio, first + geometry.path_bit, share[child])
+        self.player_start, self.ratio = geometry.player_start, ratio
+        self.share = np.ascontiguousarray(share)
 
     def near_full(self, sizes, n_threads=1):
         """Shares within all sides of a leaf, and within all but one; as `EmpiricalCoverage`."""

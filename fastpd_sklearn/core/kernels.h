@@ -207,4 +207,99 @@ static inline void gather_rows(double *const *out, const double *table, int64_t 
     }
 }
 
+/* --- the walk of core/path_walk: WALK_LANES rows side by side at each quadrature node t --------- */
+
+enum { WALK_LANES = 8 };
+
+/* A number for each of the rows. Compilers that have vectors are told to use them: left to itself
+ * gcc takes the loop over the nodes for the one to vectorise, and shuffles. */
+#if defined(__GNUC__)
+typedef double lanes __attribute__((vector_size(64), aligned(8), may_alias));
+#define LANES_ADD(Y, A, X) ((Y) += (A) * (X))
+#define LANES_MULTIPLY(Y, X) ((Y) *= (X))
+#else
+typedef struct { double row[WALK_LANES]; } lanes;
+#define LANES_ADD(Y, A, X)                                                                 \
+    for (int r = 0; r < WALK_LANES; r++)                                                   \
+        (Y).row[r] += (A) * (X).row[r]
+#define LANES_MULTIPLY(Y, X)                                                               \
+    for (int r = 0; r < WALK_LANES; r++)                                                   \
+        (Y).row[r] *= (X).row[r]
+#endif
+
+/* What the rows are to the player of a split on one side of it: kept[r] is 1 where row r is within
+ * all of the player's tests so far, lost[r] where it no longer is, gone[r] where it was lost above.
+ */
+CLONES static void walk_fates(const double *__restrict met, const uint8_t *__restrict left,
+                              uint8_t side, double *__restrict kept, double *__restrict lost,
+                              double *__restrict gone)
+{
+    for (int r = 0; r < WALK_LANES; r++) {
+        const double here = left[r] == side;
+        kept[r] = here * met[r];
+        lost[r] = (1.0 - here) * met[r];
+        gone[r] = 1.0 - met[r];
+    }
+}
+
+/* For the two edges below a split, that take the player's degree from q to q_below: by what the
+ * player's factor t p + (1 - t) q grows for rows that keep p = 1 and for those that go from 1 to 0,
+ * and how much (p - q) / (t p + (1 - t) q) does. For p = 0 that is -1 / (1 - t), `failed`, whatever
+ * q. The factor before is t + (1 - t) q, never zero. */
+CLONES static void walk_factors(int64_t n, const double *__restrict t,
+                                const double *__restrict failed, double q,
+                                const double *q_below, double *__restrict kept,
+                                double *__restrict lost, double *__restrict gain_kept,
+                                double *__restrict gain_lost)
+{
+    const double a = q_below[0], b = q_below[1];
+    for (int64_t k = 0; k < n; k++) {
+        const double rest = 1.0 - t[k], over = 1.0 / (t[k] + rest * q);
+        const double before = (1.0 - q) * over;
+        const double factor_a = t[k] + rest * a, factor_b = t[k] + rest * b;
+        kept[k] = factor_a * over;
+        kept[n + k] = factor_b * over;
+        lost[k] = rest * a * over;
+        lost[n + k] = rest * b * over;
+        gain_kept[k] = (1.0 - a) / factor_a - before;
+        gain_kept[n + k] = (1.0 - b) / factor_b - before;
+        gain_lost[k] = failed[k] - before;
+    }
+}
+
+/* y = the products x with the player's factor brought up to date. */
+CLONES static void walk_down(int64_t n, const double *kept_row, const double *lost_row,
+                             const double *gone_row, const double *kept, const double *lost,
+                             double gone, const double *x, double *y)
+{
+    const lanes a = *(const lanes *)kept_row, b = *(const lanes *)lost_row;
+    lanes c = {0.0};
+    LANES_ADD(c, gone, *(const lanes *)gone_row);
+    for (int64_t k = 0; k < n; k++) {
+        lanes factor = c;
+        LANES_ADD(factor, kept[k], a);
+        LANES_ADD(factor, lost[k], b);
+        LANES_MULTIPLY(factor, ((const lanes *)x)[k]);
+        ((lanes *)y)[k] = factor;
+    }
+}
+
+/* total += factor * below, and gained += the sum over the nodes of the player's gain times that. */
+CLONES static void walk_up(int64_t n, const double *kept_row, const double *lost_row,
+                           const double *gain_kept, const double *gain_lost, double factor,
+                           const double *below, double *total, double *gained)
+{
+    lanes a = {0.0}, b = {0.0};
+    for (int64_t k = 0; k < n; k++) {
+        const lanes x = ((const lanes *)below)[k];
+        LANES_ADD(a, gain_kept[k], x);
+        LANES_ADD(b, gain_lost[k], x);
+        LANES_ADD(((lanes *)total)[k], factor, x);
+    }
+    LANES_MULTIPLY(a, *(const lanes *)kept_row);
+    LANES_MULTIPLY(b, *(const lanes *)lost_row);
+    LANES_ADD(a, 1.0, b);
+    LANES_ADD(*(lanes *)gained, factor, a);
+}
+
 #endif

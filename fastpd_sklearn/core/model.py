@@ -9,9 +9,11 @@ import numpy as np
 from fastpd_sklearn.core import counting
 from fastpd_sklearn.core.attribution import Rules
 from fastpd_sklearn.core.binning import Bins
-from fastpd_sklearn.core.coverage import Coverage
+from fastpd_sklearn.core.coverage import Coverage, PathCoverage
+from fastpd_sklearn.core.effort import table_effort, walk_effort
 from fastpd_sklearn.core.evaluation import attribute
 from fastpd_sklearn.core.geometry import Geometry, Units
+from fastpd_sklearn.core.path_walk import walk
 from fastpd_sklearn.core.plan import Matches, Plan
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.steps import Steps
@@ -148,11 +150,13 @@ class CoreModel:
         -------
         ndarray of shape (n_terms, n_outputs, n_rows), float64
         """
+        rules = Rules(index, self.geometry.leaf_sizes)
+        if self._by_walk(rows, coverage, rules, terms):
+            return self._walk(rows, coverage, rules, terms, n_threads)
         plan = None
         if not self._by_steps(index, terms):
             is_all = terms == self.singles
             plan = self.single_plan if is_all else Plan(self.geometry, self.units, terms)
-        rules = Rules(index, self.geometry.leaf_sizes)
         return self._values(rows, coverage, terms, plan, rules, n_threads)
 
     def attribute_blocks(
@@ -227,6 +231,42 @@ class CoreModel:
         matches = Matches(self.geometry, terms)
         columns = np.array(tested, np.int64)
         self.steps.look_up(rows, coverage, matches, terms, columns, out, n_threads)
+        return out
+
+    def _by_walk(self, rows: BinnedRows, coverage: Coverage, rules: Rules, terms) -> bool:
+        """Whether walks down the trees can make the values, and sooner than tables do."""
+        if not isinstance(coverage, PathCoverage) or not rules.is_interior:
+            return False
+        if self.geometry.n_trees == 0 or any(len(term) != 1 for term in terms):
+            return False
+        sizes = self.value.shape[1], rows.n_rows
+        n_slots = len(self.single_plan.unit_term)
+        walks = walk_effort(self.geometry, rules, *sizes)
+        return walks < table_effort(self.geometry, self.units, rules, n_slots, *sizes)
+
+    def _walk(
+        self,
+        rows: BinnedRows,
+        coverage: PathCoverage,
+        rules: Rules,
+        terms: list[tuple[int, ...]],
+        n_threads: int,
+    ) -> np.ndarray:
+        """Values of single players by walks down the trees."""
+        out = np.zeros((len(terms), self.n_outputs, rows.n_rows))
+        players = np.array([player for (player,) in terms], np.int64)
+        walk(
+            rows,
+            self.bins.tests,
+            self.geometry,
+            coverage,
+            rules,
+            self.value,
+            self.tree_output,
+            players,
+            out,
+            n_threads,
+        )
         return out
 
     def _by_steps(self, index: str, terms: list[tuple[int, ...]]) -> bool:

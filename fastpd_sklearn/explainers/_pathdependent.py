@@ -26,24 +26,22 @@ class PathEngine(TreeEngine):
         geometry = self.core.geometry
         if self.counts is None and np.isnan(self.cover).any():
             return None
-        size = np.diff(geometry.path_start)
-        first = np.repeat(geometry.player_start[:-1], size)
-        ratio = np.ones(len(geometry.player))
-        np.multiply.at(ratio, first + geometry.path_bit, self._step_ratios())
-        return PathCoverage(geometry.player_start, ratio)
+        return PathCoverage(geometry, self._shares())
 
-    def _step_ratios(self) -> np.ndarray:
-        """Child / (left + right) cover of every test on every path."""
+    def _shares(self) -> np.ndarray:
+        """Child / (left + right) cover of every node but the roots, which have 1."""
         geometry = self.core.geometry
-        node, goes_left = geometry.path_node, geometry.path_left.astype(bool)
-        left, right = geometry.left[node], geometry.right[node]
+        inner = np.flatnonzero(geometry.left >= 0)
+        left, right = geometry.left[inner], geometry.right[inner]
         covers = [self.cover] if self.counts is None else [self.counts, self.cover]
-        ratio = np.full(len(node), 0.5)
+        share = np.ones(len(geometry.left))
+        share[left] = share[right] = 0.5
         for cover in reversed(covers):
             whole = cover[left] + cover[right]
-            child = cover[np.where(goes_left, left, right)]
-            np.divide(child, whole, out=ratio, where=whole > 0)
-        return ratio
+            known = whole > 0
+            for child in (left[known], right[known]):
+                share[child] = cover[child] / whole[known]
+        return share
 
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""

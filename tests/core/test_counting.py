@@ -121,14 +121,25 @@ def test_shares_of_leaves(name):
         first += size
 
 
+def ratios_of_paths(geometry, share):
+    """For each leaf's players the product of the shares of their tests' children on the path."""
+    ratio = np.ones(len(geometry.player))
+    for leaf, first in enumerate(geometry.player_start[:-1]):
+        for k in range(*geometry.path_start[leaf : leaf + 2]):
+            side = geometry.left if geometry.path_left[k] else geometry.right
+            ratio[first + geometry.path_bit[k]] *= share[side[geometry.path_node[k]]]
+    return ratio
+
+
 def test_shares_without_two_sides():
     forest, owner, core = setting("broad", "groups")
     X = inputs_for(forest, 200)
     empirical = EmpiricalCoverage(*count(core, X, None), 200.0)
     geometry = core.geometry
     rng = np.random.default_rng(0)
-    ratio = rng.random(len(geometry.player))
-    path = PathCoverage(geometry.player_start, ratio)
+    share = rng.random(len(geometry.left))
+    path = PathCoverage(geometry, share)
+    ratio = ratios_of_paths(geometry, share)
     masks = masks_by_definition(forest, owner, X)
     leaves = np.flatnonzero(geometry.leaf_sizes >= 2)
     pairs = np.array([rng.permutation(geometry.leaf_sizes[leaf])[:2] for leaf in leaves])

@@ -34,8 +34,7 @@ def make(seed=0, n_rows=400, n_nodes=40, **params):
 def coverage_of(kind, core, X):
     if kind == "empirical":
         return EmpiricalCoverage(*count(core, X, None), float(len(X)))
-    ratio = np.random.default_rng(1).random(len(core.geometry.player))
-    return PathCoverage(core.geometry.player_start, ratio)
+    return PathCoverage(core.geometry, np.random.default_rng(1).random(len(core.geometry.left)))
 
 
 def by_masks(core, X, coverage, index, terms, chunk_nodes=7):
@@ -130,13 +129,14 @@ def test_games_of_long_paths(n):
     rng = np.random.default_rng(n)
     background = np.where(rng.random((20, n)) < 3 / n, 0.0, 1.0)
     X = np.where(rng.random((4, n)) < 3 / n, 0.0, 1.0)
-    ratio = np.ones(len(core.geometry.player))
-    ratio[-n:] = rng.integers(1, 8, n) / 8
+    ratio = rng.integers(1, 8, n) / 8
+    share = np.ones(2 * n + 1)
+    share[2::2] = ratio
     terms = [(0,), (n - 1,), (0, n - 1), (1, 5, n - 2)]
     for index in INDICES:
-        cover = PathCoverage(core.geometry.player_start, ratio)
+        cover = PathCoverage(core.geometry, share)
         found = by_masks(core, X, cover, index, terms)[:, 0]
-        truth = [[oracles.product_game_index(index, x, ratio[-n:], T) for x in X] for T in terms]
+        truth = [[oracles.product_game_index(index, x, ratio, T) for x in X] for T in terms]
         assert_allclose(found, np.array(truth, float), rtol=1e-10, atol=1e-15)
         cover = EmpiricalCoverage(*count(core, background, None), 20.0)
         found = by_masks(core, X, cover, index, terms)[:, 0]
