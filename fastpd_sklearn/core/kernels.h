@@ -227,17 +227,15 @@ typedef struct { double row[WALK_LANES]; } lanes;
         (Y).row[r] *= (X).row[r]
 #endif
 
-/* What the rows are to the player of a split on one side of it: kept[r] is 1 where row r is within
- * all of the player's tests so far, lost[r] where it no longer is, gone[r] where it was lost above.
- */
-CLONES static void walk_fates(const double *__restrict met, const uint8_t *__restrict left,
-                              uint8_t side, double *__restrict kept, double *__restrict lost,
+/* The rows that are within all of the player's tests so far and go left at its next one, those that
+ * go right, and those that failed a test above, each by ones and zeros. */
+CLONES static void walk_sides(const double *__restrict met, const uint8_t *__restrict left,
+                              double *__restrict at_left, double *__restrict at_right,
                               double *__restrict gone)
 {
     for (int r = 0; r < WALK_LANES; r++) {
-        const double here = left[r] == side;
-        kept[r] = here * met[r];
-        lost[r] = (1.0 - here) * met[r];
+        at_left[r] = (double)left[r] * met[r];
+        at_right[r] = met[r] - at_left[r];
         gone[r] = 1.0 - met[r];
     }
 }

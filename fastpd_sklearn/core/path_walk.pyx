@@ -31,7 +31,7 @@ import numpy as np
 cdef extern from "kernels.h" nogil:
     enum:
         WALK_LANES
-    void walk_fates(const double*, const uint8_t*, uint8_t, double*, double*, double*)
+    void walk_sides(const double*, const uint8_t*, double*, double*, double*)
     void walk_factors(
         int64_t, const double*, const double*, double, const double*, double*, double*, double*,
         double*
@@ -79,9 +79,8 @@ cdef struct Level:
     double met[8]           # of the node's player, before its test
     double degree           # likewise
     double degree_below[2]
-    double kept_row[2][8]   # see walk_fates
-    double lost_row[2][8]
-    double gone_row[8]
+    double within[2][8]     # see walk_sides: the rows that keep the player on each side
+    double gone[8]
     double* product         # down to the node
     double* below           # by value: sums over the node's leaves
     double* kept            # see walk_factors; for each side
@@ -230,11 +229,11 @@ cdef void _walk_tree(
                 _add_inner(job, scratch, scratch.level + depth, n)
             continue
         level.side += 1
-        if level.degree_below[side] == 0.0 and not _any(level.kept_row[side]):
+        if level.degree_below[side] == 0.0 and not _any(level.within[side]):
             continue  # p = q = 0 for all rows: no leaf below has any value
         child = job.right[level.node] if side else job.left[level.node]
         walk_down(
-            n, level.kept_row[side], level.lost_row[side], level.gone_row, level.kept + side * n,
+            n, level.within[side], level.within[1 - side], level.gone, level.kept + side * n,
             level.lost + side * n, job.share[child], level.product, level[1].product,
         )
         if job.left[child] < 0:
@@ -257,20 +256,20 @@ cdef void _enter(
     memset(left, 0, WALK_LANES)
     route_block(&job.codes, &job.tests, node, row, m, left)
     memset(level.below, 0, n * WALK_LANES * job.n_values * sizeof(double))
+    walk_sides(level.met, left, level.within[0], level.within[1], level.gone)
     for side in range(2):
         child = job.right[node] if side else job.left[node]
         level.degree_below[side] = level.degree * job.share[child]
-        walk_fates(level.met, left, 1 - side, level.kept_row[side], level.lost_row[side], level.gone_row)
     walk_factors(
         n, job.t + first, job.failed + first, level.degree, level.degree_below, level.kept,
         level.lost, level.gain_kept, level.gain_lost,
     )
 
 
-cdef bint _any(const double* kept_row) noexcept nogil:
+cdef bint _any(const double* row) noexcept nogil:
     cdef int64_t r
     for r in range(WALK_LANES):
-        if kept_row[r] != 0.0:
+        if row[r] != 0.0:
             return True
     return False
 
@@ -280,7 +279,7 @@ cdef void _take(const Job* job, Scratch* scratch, const Level* level, int64_t si
     cdef int64_t player = job.player[level.node]
     scratch.degree[player] = level.degree_below[side]
     memcpy(
-        scratch.met + player * WALK_LANES, level.kept_row[side], WALK_LANES * sizeof(double)
+        scratch.met + player * WALK_LANES, level.within[side], WALK_LANES * sizeof(double)
     )
 
 
@@ -314,7 +313,7 @@ cdef void _add_up(
     double factor, const double* below,
 ) noexcept nogil:
     walk_up(
-        n, level.kept_row[side], level.lost_row[side], level.gain_kept + side * n,
+        n, level.within[side], level.within[1 - side], level.gain_kept + side * n,
         level.gain_lost, factor, below, level.below + v * n * WALK_LANES,
         scratch.gained + (job.player[level.node] * job.n_values + v) * WALK_LANES,
     )
