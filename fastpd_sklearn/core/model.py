@@ -13,7 +13,7 @@ from fastpd_sklearn.core.coverage import Coverage, PathCoverage
 from fastpd_sklearn.core.effort import table_effort, walk_effort
 from fastpd_sklearn.core.evaluation import attribute
 from fastpd_sklearn.core.geometry import Geometry, Units
-from fastpd_sklearn.core.path_walk import walk
+from fastpd_sklearn.core.path_walk import walk_paths
 from fastpd_sklearn.core.plan import Matches, Plan
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.steps import Steps
@@ -151,8 +151,8 @@ class CoreModel:
         ndarray of shape (n_terms, n_outputs, n_rows), float64
         """
         rules = Rules(index, self.geometry.leaf_sizes)
-        if self._by_walk(rows, coverage, rules, terms):
-            return self._walk(rows, coverage, rules, terms, n_threads)
+        if self._by_path_walk(rows, coverage, rules, terms):
+            return self._path_walk(rows, coverage, rules, terms, n_threads)
         plan = None
         if not self._by_steps(index, terms):
             is_all = terms == self.singles
@@ -233,7 +233,7 @@ class CoreModel:
         self.steps.look_up(rows, coverage, matches, terms, columns, out, n_threads)
         return out
 
-    def _by_walk(self, rows: BinnedRows, coverage: Coverage, rules: Rules, terms) -> bool:
+    def _by_path_walk(self, rows: BinnedRows, coverage: Coverage, rules: Rules, terms) -> bool:
         """Whether walks down the trees can make the values, and sooner than tables do."""
         if not isinstance(coverage, PathCoverage) or not rules.is_interior:
             return False
@@ -244,7 +244,7 @@ class CoreModel:
         walks = walk_effort(self.geometry, rules, *sizes)
         return walks < table_effort(self.geometry, self.units, rules, n_slots, *sizes)
 
-    def _walk(
+    def _path_walk(
         self,
         rows: BinnedRows,
         coverage: PathCoverage,
@@ -255,7 +255,7 @@ class CoreModel:
         """Values of single players by walks down the trees."""
         out = np.zeros((len(terms), self.n_outputs, rows.n_rows))
         players = np.array([player for (player,) in terms], np.int64)
-        walk(
+        walk_paths(
             rows,
             self.bins.tests,
             self.geometry,

@@ -97,7 +97,7 @@ cdef struct Scratch:
     double* gained          # gained[(player * n_values + v) * WALK_LANES + r]
 
 
-def walk(
+def walk_paths(
     BinnedRows rows, NodeTests tests, geometry, PathCoverage coverage, rules,
     const double[:, ::1] value, const int32_t[::1] tree_output, players,
     double[:, :, ::1] out, int n_threads,

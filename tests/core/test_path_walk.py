@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 from fastpd_sklearn.core.coverage import PathCoverage
-from fastpd_sklearn.core.path_walk import walk
+from fastpd_sklearn.core.path_walk import walk_paths
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -27,7 +27,7 @@ def by_walk(core, X, coverage, index, players=None, n_threads=1):
     rows, _ = core.bins.bin_matrix(X, 1)
     out = np.zeros((len(players), core.n_outputs, len(X)))
     rules = Rules(index, core.geometry.leaf_sizes)
-    walk(
+    walk_paths(
         rows,
         core.bins.tests,
         core.geometry,
@@ -228,7 +228,7 @@ def test_unpruned_forest_by_shap(unpruned):
 
 def spy(monkeypatch):
     calls = []
-    monkeypatch.setattr(model, "walk", lambda *args: calls.append(1) or walk(*args))
+    monkeypatch.setattr(model, "walk_paths", lambda *args: calls.append(1) or walk_paths(*args))
     return calls
 
 
