@@ -94,7 +94,8 @@ cdef struct Scratch:
     double* room            # for the vectors of all levels
     double* met             # met[player * WALK_LANES + r]: 1 where row r passes the tests so far
     double* degree          # by player: product of the shares so far
-    double* gained          # gained[(player * n_values + v) * WALK_LANES + r]
+    double* gained          # gained[(player * n_outputs + output) * WALK_LANES + r]
+    double* of_tree         # the same from the tree's first output on
 
 
 def walk_paths(
@@ -164,8 +165,9 @@ cdef int _walk_block(const Job* job, int64_t row) noexcept nogil:
         return -1
     for t in range(job.n_trees):
         if job.left[job.tree_start[t]] >= 0:
+            scratch.of_tree = scratch.gained + job.tree_output[t] * WALK_LANES
             _walk_tree(job, &scratch, t, row, m)
-            _add(job, &scratch, t, row, m)
+    _write(job, &scratch, row, m)
     _free_scratch(&scratch)
     return 0
 
@@ -179,7 +181,7 @@ cdef int _make_scratch(Scratch* scratch, const Job* job) noexcept nogil:
     scratch.room = <double*> malloc(job.n_levels * a_level * sizeof(double))
     scratch.met = <double*> malloc(size * sizeof(double))
     scratch.degree = <double*> malloc(job.n_players * sizeof(double))
-    scratch.gained = <double*> calloc(size * job.n_values, sizeof(double))
+    scratch.gained = <double*> calloc(size * job.n_outputs, sizeof(double))
     if (
         scratch.level == NULL or scratch.room == NULL or scratch.met == NULL
         or scratch.degree == NULL or scratch.gained == NULL
@@ -315,26 +317,19 @@ cdef void _add_up(
     walk_up(
         n, level.within[side], level.within[1 - side], level.gain_kept + side * n,
         level.gain_lost, factor, below, level.below + v * n * WALK_LANES,
-        scratch.gained + (job.player[level.node] * job.n_values + v) * WALK_LANES,
+        scratch.of_tree + (job.player[level.node] * job.n_outputs + v) * WALK_LANES,
     )
 
 
-cdef void _add(
-    const Job* job, Scratch* scratch, int64_t tree, int64_t row, int64_t m
-) noexcept nogil:
-    """Move what a tree gave to the output."""
-    cdef double* gained = scratch.gained
+cdef void _write(const Job* job, const Scratch* scratch, int64_t row, int64_t m) noexcept nogil:
+    """Add what all trees gave to the output."""
+    cdef const double* gained = scratch.gained
     cdef double* out
-    cdef int64_t player, v, r
+    cdef int64_t player, k, r
     for player in range(job.n_players):
-        for v in range(job.n_values):
+        for k in range(job.n_outputs):
             if job.column[player] >= 0:
-                out = job.out + row + job.codes.n_rows * (
-                    job.column[player] * job.n_outputs + job.tree_output[tree] + v
-                )
+                out = job.out + row + job.codes.n_rows * (job.column[player] * job.n_outputs + k)
                 for r in range(m):
                     out[r] += gained[r]
             gained += WALK_LANES
-    memset(
-        scratch.gained, 0, job.n_players * job.n_values * WALK_LANES * sizeof(double)
-    )
