@@ -360,7 +360,7 @@ cdef class PathCoverage(Coverage):
     def __init__(self, geometry, share):
         node, child = geometry.path_node, geometry.path_left.astype(bool)
         child = np.where(child, geometry.left[node], geometry.right[node])
-        first = np.repeat(geometry.player_start[:-1], np.diff(geometry.path_start))
+        first = np.repeat(geometry.player_start[:geometry.n_leaves], np.diff(geometry.path_start))
         ratio = np.ones(len(geometry.player))
         np.multiply.at(ratio, first + geometry.path_bit, share[child])
         self.player_start, self.ratio = geometry.player_start, ratio
