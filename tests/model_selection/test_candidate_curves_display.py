@@ -218,11 +218,17 @@ def test_errors(result, X, y):
         CandidateCurvesDisplay.from_search(search, X, np.digitize(y, [4, 9]), 0)
 
 
-def test_without_matplotlib():
+def test_without_matplotlib(tmp_path):
     code = (
         "import sys; sys.modules['matplotlib'] = None; "
         "from fastpd_sklearn.display import CandidateCurvesDisplay; "
         "CandidateCurvesDisplay(None).plot()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,  # not the checkout, whose sources may hide the installed package
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "CandidateCurvesDisplay draws with matplotlib, which is not installed" in done.stderr
