@@ -74,10 +74,6 @@ class PredictionResponder:
         """None: where a model jumps is unknown."""
         return None
 
-    def pieces(self, breaks: np.ndarray) -> np.ndarray:
-        """See :class:`Responder`; never needed, since there are no breaks."""
-        raise NotImplementedError
-
     def differences(self, X, moves: list[Move]) -> np.ndarray:
         """See :class:`Responder`: two predictions a row and move."""
         n_rows = X.shape[0]

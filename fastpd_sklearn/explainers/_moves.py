@@ -80,7 +80,7 @@ class Responder(Protocol):
         """Where curves may jump, ascending; None if they are no step functions of numbers."""
 
     def pieces(self, breaks: np.ndarray) -> np.ndarray:
-        """One number in each piece between the breaks, shape (n_breaks + 1,)."""
+        """One number in each piece, shape (n_breaks + 1,); only of responders that have breaks."""
 
     def differences(self, X, moves: list[Move]) -> np.ndarray:
         """The response at the high point less that at the low one, for every move by itself.

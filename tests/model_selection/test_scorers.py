@@ -107,7 +107,8 @@ def expected_with_weights(tree, measure, X, y):
 
 
 @pytest.mark.skipif(
-    sklearn.__version__ < "1.9", reason="searches pass weights to scorers from 1.9 on"
+    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9),
+    reason="searches pass weights to scorers from 1.9 on",
 )
 def test_weights_of_a_search(X, y):
     scorer, measure = CASES["interactions"]
