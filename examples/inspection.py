@@ -1,8 +1,12 @@
-"""Partial dependence by the lines of sklearn.inspection, exactly and with all steps.
+"""
+Partial dependence by the lines of sklearn.inspection, exactly and with all steps
+=================================================================================
 
 A gradient boosting of the diabetes data with what data have in practice: whole numbers, labels and
 missing values. The script draws ``inspection.png`` with two lines of code, and then prints where
 scikit-learn's own ``partial_dependence`` agrees, how long it takes, and where it does not agree.
+
+::
 
     python examples/inspection.py
 """

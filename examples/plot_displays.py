@@ -1,9 +1,13 @@
-"""Draw what a model does, from single features to single patients.
+"""
+Draw what a model does, from single features to single patients
+===============================================================
 
 Ten measurements of 442 patients predict how far their diabetes has progressed a year later, and
 thirteen of 178 wines tell which of three growers made them. The script fits XGBoost to both and
 draws six displays: main effects, interactions of two and of three features, importances, one
 patient, and the three growers side by side. Each has a picture of its own.
+
+::
 
     python examples/plot_displays.py
 """

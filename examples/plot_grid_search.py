@@ -1,10 +1,14 @@
-"""See what hyperparameters do to a model, not only to its score.
+"""
+See what hyperparameters do to a model, not only to its score
+=============================================================
 
 A grid search over XGBoost's depth and learning rate on the diabetes data. Besides the score it
 notes, on every fold, how much of the variance interactions carry, how far the dependence on the
 body mass index is from an increasing one, and how much of the variance hangs on age and sex.
 Then the curves of all candidates are drawn, coloured by score and by depth, to
 ``grid_search.png``.
+
+::
 
     python examples/plot_grid_search.py
 """

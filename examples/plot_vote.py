@@ -1,9 +1,13 @@
-"""What a vote of three libraries has learnt, and where its members disagree.
+"""
+What a vote of three libraries has learnt, and where its members disagree
+=========================================================================
 
 XGBoost, LightGBM and scikit-learn's histogram boosting predict the progression of diabetes
 together. The script explains the vote and each of its members over all patients: the curve of the
 vote is the mean of theirs. It prints on which measurements they disagree most, and draws those to
 ``vote.png``.
+
+::
 
     python examples/plot_vote.py
 """

@@ -1,8 +1,12 @@
-"""Explain an XGBoost model of the diabetes data, exactly.
+"""
+Explain an XGBoost model of the diabetes data, exactly
+======================================================
 
 Ten measurements of 442 patients predict how far their diabetes has progressed a year later.
 The script fits 200 trees, explains them over all patients, prints what it finds and draws the
 partial dependence on the strongest measurements to ``quickstart.png``.
+
+::
 
     python examples/quickstart.py
 """

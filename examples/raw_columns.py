@@ -1,10 +1,14 @@
-"""Explain a whole pipeline on the columns that people know.
+"""
+Explain a whole pipeline on the columns that people know
+========================================================
 
 Wages of 2000 made-up employees depend on age, hours, education, occupation and region. Gaps are
 imputed, numbers are scaled, words become dummies or codes, and gradient boosting does the rest.
 The script explains the pipeline as it is: importance of the occupation and not of its dummies,
 and partial dependence over years and hours and not over standard deviations. It prints what it
 finds and draws it to ``raw_columns.png``.
+
+::
 
     python examples/raw_columns.py
 """

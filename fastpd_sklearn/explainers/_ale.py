@@ -122,7 +122,7 @@ default="auto"
         Names of the features in each term.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where all are strings.
     classes_ : ndarray of shape (n_classes,)
         Class labels; classifiers only.

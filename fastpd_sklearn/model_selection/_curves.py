@@ -111,6 +111,7 @@ def candidate_curves(
         feature_values : list of ndarray of shape (n_rows,)
             One a feature: its column of ``X``.
         output_names : tuple of str
+            The response's, one an output.
 
     Raises
     ------
