@@ -1,6 +1,5 @@
 """How Sphinx builds the documentation: ``sphinx-build -W doc doc/_build/html``."""
 
-import re
 from pathlib import Path
 
 import fastpd_sklearn
@@ -40,7 +39,7 @@ autodoc_typehints = "none"
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "gallery",
-    "filename_pattern": re.escape("/plot_"),
+    "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "remove_config_comments": True,
