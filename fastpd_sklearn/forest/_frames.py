@@ -137,23 +137,14 @@ def _polars_labels(series) -> list:
 def _polars_codes(series) -> tuple[np.ndarray, list]:
     import polars
 
-    if series.dtype == polars.String:
-        series = series.cast(polars.Categorical)
-    known = _polars_labels(series)
+    if series.dtype in (polars.String, polars.Categorical):
+        # An enumeration's codes are its own, whatever other columns of the process hold.
+        known = sorted(series.drop_nulls().unique().to_list())
+        series = series.cast(polars.String).cast(polars.Enum(known))
     if series.dtype == polars.Enum:
-        return series.to_physical().cast(polars.Int64).fill_null(-1).to_numpy(), known
-    if series.dtype == polars.Categorical:
-        physical = polars.Series(known, dtype=series.dtype).to_physical().to_numpy()
-        given = series.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
-        return _places(given, physical), known
+        codes = series.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+        return codes, _polars_labels(series)
     return _factorize_list(series.to_list())
-
-
-def _places(given: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Where each number stands among the known ones; -1 for -1."""
-    order = np.argsort(known)
-    rank = np.searchsorted(known[order], given)
-    return np.append(order, -1)[np.where(given < 0, len(order), rank)]
 
 
 def _factorize_list(items: list) -> tuple[np.ndarray, list]:
