@@ -279,16 +279,15 @@ def _as_held(fitted: Fitted, column: int, values: np.ndarray) -> np.ndarray:
 
 
 def _curve_of_codes(fitted: Fitted, player: int) -> CategoryCurve | None:
-    """The curve of a column of category codes: those that the model or the background knows."""
+    """The curve of a column of categories as numbers: those that model or background know."""
     column = int(fitted.players.columns[player][0])
-    codes = fitted.engine.listed_categories(column)
-    if codes is None:
+    known = fitted.engine.listed_categories(column)
+    if known is None:
         return None
+    missing, codes = known[np.isnan(known)], known[~np.isnan(known)]
     if fitted.template.points is not None:
         codes = np.union1d(codes, fitted.template.points[column])
-    codes = codes[~np.isnan(codes)]
-    if fitted.engine.allow_nan:
-        codes = np.append(codes, np.nan)
+    codes = np.append(codes[~np.isnan(codes)], missing)
     return CategoryCurve(codes, _average(fitted, (player,), [codes]))
 
 

@@ -228,14 +228,19 @@ class TreeEngine(ABC):
         return curve_edges(self.input_map, bins, slot)
 
     def listed_categories(self, column: int) -> np.ndarray | None:
-        """Category codes of a column that some node lists; None if it is not categorical."""
+        """Categories of a column of numbers, NaN at the end if it may be missing.
+
+        Those that some node lists; None if the column is not categorical.
+        """
         if self.preprocesses:
             return None
         bins = self.core.bins
         slot = np.searchsorted(bins.columns, column)
         if slot == len(bins.columns) or bins.columns[slot] != column:
             return None
-        return bins.slot_edges(slot).copy() if bins.categorical[slot] else None
+        if not bins.categorical[slot]:
+            return None
+        return self.input_map.numbers_of(column, bins.slot_edges(slot))
 
     @abstractmethod
     def update(self, X, sample_weight: np.ndarray | None) -> None:

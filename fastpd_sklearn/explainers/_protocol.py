@@ -130,7 +130,7 @@ class Engine(Protocol):
         """The response that the game is about, of shape (n_rows, n_outputs), float64."""
 
     def listed_categories(self, column: int) -> np.ndarray | None:
-        """Category codes that the model tells apart, ascending; None if a column has none.
+        """Categories that the model tells apart in a column of numbers; None if there are none.
 
         Parameters
         ----------
@@ -138,7 +138,8 @@ class Engine(Protocol):
 
         Returns
         -------
-        ndarray of shape (n_codes,), float64, or None
+        ndarray of float64, or None
+            NaN at the end where a value may be missing.
         """
 
     def split_points(self, column: int) -> np.ndarray | None:

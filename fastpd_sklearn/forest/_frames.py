@@ -46,6 +46,22 @@ def has_codes(series) -> bool:
     return True
 
 
+def is_pooled(series) -> bool:
+    """Whether the series is a polars ``Categorical``, whose codes belong to the process."""
+    if not _is_polars(series):
+        return False
+    import polars
+
+    return series.dtype == polars.Categorical
+
+
+def as_text(series):
+    """A polars series as one of strings."""
+    import polars
+
+    return series.cast(polars.String)
+
+
 def labels(series) -> np.ndarray | None:
     """Labels of a categorical series in the order of its codes; None for other dtypes.
 
@@ -95,6 +111,13 @@ def is_numeric(series) -> bool:
 
         return series.dtype.is_numeric() or series.dtype == polars.Boolean
     return getattr(series.dtype, "kind", "O") in "biuf"
+
+
+def is_floating(series) -> bool:
+    """Whether the dtype is one of floats."""
+    if _is_polars(series):
+        return series.dtype.is_float()
+    return getattr(series.dtype, "kind", "O") == "f"
 
 
 def holds_numbers(series) -> bool:

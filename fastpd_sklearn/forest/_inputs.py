@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +27,12 @@ class InputMap:
     categories : mapping of int to ndarray, default={}
         For the columns that hold labels, the label of every code: label ``categories[j][c]``
         becomes the input ``c``.
+    label_key : callable, default=None
+        What a label is looked up by in ``categories``, as a function of the label, where the
+        model's library does not keep the labels; ValueError for a label that it refuses. It
+        must pickle. None: the label itself.
+    missing_labels : bool, default=True
+        Whether the model's library accepts missing values in columns of labels.
     categories_in_order : tuple of ndarray, default=None
         Labels of the categorical columns of a pandas frame in their order, where that is how
         the model's library finds them. They are then used for frames, not ``categories``; see
@@ -68,6 +74,8 @@ class InputMap:
     names: tuple[str, ...] | None = None
     blanks_replaced: bool = False
     categories: Mapping[int, np.ndarray] = field(default_factory=dict)
+    label_key: Callable | None = None
+    missing_labels: bool = True
     categories_in_order: tuple[np.ndarray, ...] | None = None
     unknown: float | None = -1.0
     codes_as_given: bool | None = True
@@ -152,6 +160,26 @@ class InputMap:
         """The number that stands for missing in every input, NaN for none; (n_inputs,)."""
         return np.full(self.n_columns, self.missing, dtype=np.float64)
 
+    def numbers_of(self, j: int, codes: np.ndarray) -> np.ndarray:
+        """Numbers that become some codes of column ``j``, where it holds numbers.
+
+        Parameters
+        ----------
+        j : int
+        codes : ndarray of shape (n_codes,)
+
+        Returns
+        -------
+        ndarray of float64
+            The codes themselves or their labels, as far as the map knows these; NaN at the end
+            where it may be missing.
+        """
+        labels = self.categories.get(j)
+        takes_missing = self.allow_nan and (labels is None or self.missing_labels)
+        if labels is not None and self.codes_as_given is False:
+            codes = np.empty(0) if self.label_key else labels[codes.astype(np.intp)]
+        return np.append(codes.astype(np.float64), [np.nan] if takes_missing else [])
+
     def describe(self, j: int) -> str:
         """Input ``j`` in words, for messages."""
         return f"column {j}"
@@ -231,14 +259,14 @@ class Inputs:
             if not self._is_plain(j, series):
                 return self._label_codes(j, series)
             values = _frames.to_float(series)
+        elif self._by_label and j in self._map.categories:
+            return self._encode(j, *_factorize(self._plain_column(j)))
         elif sparse.issparse(self._X):
             values = self._dense_column(j)
-        elif self._by_label and j in self._map.categories:
-            return self._encode(j, *_factorize(self._X[:, j]))
         elif self._X.dtype == object:
             values = self._objects_as_float(j, self._X[:, j])
         else:
-            values = self._X[:, j]
+            values = self._as_float(self._X[:, j])
         if not np.isnan(self._map.missing):
             values = np.where(self._is_missing(values), values.dtype.type(np.nan), values)
         if j in self._map.single_codes:
@@ -261,6 +289,8 @@ class Inputs:
             None where the column holds numbers, be they codes.
         """
         known = self._map.categories.get(j)
+        if known is not None and self._map.label_key is not None:
+            return self._own_labels(j)
         if not _frames.is_frame(self._X):
             return known if self._by_label and not sparse.issparse(self._X) else None
         series = _frames.column(self._X, j)
@@ -269,6 +299,17 @@ class Inputs:
         return (
             known if known is not None or not self._map.labels_as_codes else _frames.labels(series)
         )
+
+    def _own_labels(self, j: int) -> np.ndarray:
+        """Labels that ``X`` itself has in column ``j``."""
+        if _frames.is_frame(self._X):
+            _, found = _frames.codes(_frames.column(self._X, j))
+        else:
+            _, found = _factorize(self._plain_column(j))
+        found = [label for label in found if not _frames.is_missing(label)]
+        labels = np.empty(len(found), dtype=object)
+        labels[:] = found
+        return labels
 
     def to_array(self) -> np.ndarray:
         """All inputs.
@@ -285,15 +326,17 @@ class Inputs:
     # -- arrays ----------------------------------------------------------------------------
 
     def _open_array(self, X: np.ndarray) -> np.ndarray:
+        if X.dtype.kind == "U" and self._map.label_key is not None and self._by_label:
+            return X.astype(object)
         if X.dtype.kind not in "biufO":
             raise ValueError(
                 f"X has dtype {X.dtype}, which is not numeric; convert it to numbers, or explain "
                 "the whole pipeline that does"
             )
+        if self._by_label:  # labels need not be numbers, nor ones that a float can hold
+            return X
         if X.dtype != object:
             return self._as_float(X)
-        if self._by_label:  # labels need not be numbers
-            return X
         return np.column_stack([self._objects_as_float(j, x) for j, x in enumerate(X.T)])
 
     def _as_float(self, X: np.ndarray) -> np.ndarray:
@@ -331,6 +374,11 @@ class Inputs:
         values = np.full(self._X.shape[0], self._map.absent, dtype=stored.dtype)
         values[self._X.indices[part]] = stored
         return values
+
+    def _plain_column(self, j: int) -> np.ndarray:
+        """Column ``j`` of an array or matrix in its own dtype."""
+        column = self._X[:, [j]]
+        return (column.toarray() if sparse.issparse(column) else column)[:, 0]
 
     def _is_missing(self, values: np.ndarray) -> np.ndarray:
         return _rounded(values, np.asarray(self._map.missing).dtype) == self._map.missing
@@ -406,12 +454,31 @@ class Inputs:
     def _encode(self, j: int, codes: np.ndarray, labels: list) -> np.ndarray:
         """Codes among ``labels``, -1 for missing, as codes among the known labels."""
         known = {label: float(c) for c, label in enumerate(self._map.categories[j].tolist())}
-        unknown = [label not in known and not _frames.is_missing(label) for label in labels]
+        missing = [bool(_frames.is_missing(label)) for label in labels]
+        if not self._map.missing_labels and np.any(np.append(missing, True)[codes]):
+            self._refuse_missing(j)
+        keys = [self._key(j, label) for label in labels]
+        unknown = [k not in known and not gone for k, gone in zip(keys, missing, strict=True)]
         if self._map.unknown is None and np.any(unknown):
             self._refuse_unknown(j, [labels[c] for c in np.unique(codes) if c >= 0 and unknown[c]])
         default = np.where(unknown, self._map.unknown, np.nan).tolist()
-        table = [known.get(label, d) for label, d in zip(labels, default, strict=True)]
+        table = [known.get(k, d) for k, d in zip(keys, default, strict=True)]
         return np.array([*table, np.nan], dtype=np.float64)[codes]
+
+    def _key(self, j: int, label):
+        """What a label is looked up by."""
+        if self._map.label_key is None or _frames.is_missing(label):
+            return label
+        try:
+            return self._map.label_key(label)
+        except ValueError as error:
+            raise ValueError(f"column {self._column_name(j)!r} of X: {error}") from error
+
+    def _refuse_missing(self, j: int) -> None:
+        raise ValueError(
+            f"column {self._column_name(j)!r} of X holds categories and has a missing value, which "
+            "the model's library refuses there; make it a category of its own, as in training"
+        )
 
     def _refuse_unknown(self, j: int, labels: list) -> None:
         if labels:

@@ -184,8 +184,12 @@ def _label_fields(given: list[InputsOf]) -> dict:
         return {"categories": {}, "categories_in_order": () if none else None}
     # In arrays of frames categories are not told from numbers.
     _same([one.input_map.frames_as_arrays for one in given], "ways with frames")
+    if len({one.input_map.label_key for one in labelled}) > 1:
+        raise UnlikeInputsError("some look labels up by what they make of them")
     return {
         "categories": _categories(given),
+        "label_key": labelled[0].input_map.label_key,
+        "missing_labels": all(one.input_map.missing_labels for one in labelled),
         "categories_in_order": _in_order(given),
         "unknown": _unknown(labelled),
         "codes_as_given": None

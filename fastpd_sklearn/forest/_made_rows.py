@@ -98,7 +98,8 @@ def _special_values(reading: Reading, X, j: int, nodes: np.ndarray, furthest: in
         if sparse.issparse(X):
             # LightGBM itself reads this one value in two ways, by the format of the matrix.
             values = values[np.abs(values) != ZERO_THRESHOLD]
-    missing = [np.nan] if input_map.allow_nan else []
+    takes_missing = input_map.allow_nan and (labels is None or input_map.missing_labels)
+    missing = [np.nan] if takes_missing else []
     if labels is None and not np.isnan(input_map.missing):
         missing.append(float(input_map.missing))
     values = [*values, *(missing if furthest >= MISSING else [])]

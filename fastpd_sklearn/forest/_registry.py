@@ -20,6 +20,7 @@ _BUILT_IN = {
     "sklearn": "fastpd_sklearn.forest._sklearn:reader",
     "xgboost": "fastpd_sklearn.forest._xgboost:reader",
     "lightgbm": "fastpd_sklearn.forest._lightgbm:reader",
+    "catboost": "fastpd_sklearn.forest._catboost:reader",
 }
 
 
