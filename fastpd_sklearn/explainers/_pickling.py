@@ -23,8 +23,17 @@ class PackedModelMixin:
         state = dict(super().__getstate__())
         apart = {name: state.pop(name) for name in self._packed_names if name in state}
         if apart:
-            state["_packed"] = pickle.dumps(apart, protocol=pickle.HIGHEST_PROTOCOL)
+            state["_packed"] = self._pack(apart)
         return state
+
+    def _pack(self, apart: dict) -> bytes:
+        try:
+            return pickle.dumps(apart, protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception as error:  # every model has its own reasons
+            raise pickle.PicklingError(
+                f"the model within this {type(self).__name__} does not pickle ({error}); forget "
+                "the model by detach(), explaining works without it"
+            ) from error
 
     def __getattr__(self, name: str):
         own = vars(self)

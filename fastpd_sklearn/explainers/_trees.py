@@ -127,7 +127,8 @@ def supported_models() -> str:
     """Which models the readers take, for messages."""
     return (
         "scikit-learn's decision trees, forests, gradient boosting, histogram gradient boosting "
-        "and isolation forest, XGBoost's and LightGBM's boosters and estimators, scikit-learn's "
+        "and isolation forest, XGBoost's and LightGBM's boosters and estimators, CatBoost's "
+        "estimators, treelite's models, forests of boxes (Forest.from_boxes), scikit-learn's "
         "ensembles, searches and target transformations of these where they stay sums of trees, "
         "and what other packages register"
     )

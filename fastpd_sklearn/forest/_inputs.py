@@ -59,6 +59,8 @@ class InputMap:
     single_codes : frozenset of int, default=frozenset()
         Columns of category codes that are rounded to float32 and then down to an integer, so
         that -0.5 is in no list of categories.
+    double_codes : frozenset of int, default=frozenset()
+        The same without being rounded to float32.
     array_dtype : dtype or None, default=numpy.float64
         What the model's library rounds arrays to that are of neither float32 nor float64;
         None: numbers that float32 cannot hold are refused.
@@ -84,6 +86,7 @@ class InputMap:
     absent: float | None = 0.0
     missing: float = np.nan
     single_codes: frozenset[int] = frozenset()
+    double_codes: frozenset[int] = frozenset()
     array_dtype: type | None = np.float64
     frames_as_arrays: bool = False
     single_range: bool = False
@@ -239,6 +242,7 @@ class Inputs:
             and np.isnan(input_map.missing)
             and not self._by_label
             and not input_map.single_codes
+            and not input_map.double_codes
             and not input_map.single_range
         )
         self.matrix = self._X if untouched else None
@@ -271,6 +275,8 @@ class Inputs:
             values = np.where(self._is_missing(values), values.dtype.type(np.nan), values)
         if j in self._map.single_codes:
             values = np.floor(_rounded(values, np.float32))
+        if j in self._map.double_codes:
+            values = np.floor(values)
         if self._map.single_range:
             single = _rounded(values, np.float32)
             values = np.where(np.isinf(single), single, values)

@@ -21,6 +21,7 @@ _BUILT_IN = {
     "xgboost": "fastpd_sklearn.forest._xgboost:reader",
     "lightgbm": "fastpd_sklearn.forest._lightgbm:reader",
     "catboost": "fastpd_sklearn.forest._catboost:reader",
+    "treelite": "fastpd_sklearn.forest._treelite:reader",
 }
 
 
