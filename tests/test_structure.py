@@ -26,7 +26,10 @@ UPPER = {
 }
 """Those that may import the explainers."""
 
-OPTIONAL = ("catboost", "dask", "lightgbm", "matplotlib", "pandas", "polars", "shap", "xgboost")
+OPTIONAL = (
+    *("catboost", "dask", "lightgbm", "matplotlib"),
+    *("pandas", "polars", "shap", "treelite", "xgboost"),
+)
 
 PUBLISHED = {"_estimator_type", "_replace"}
 """Private by name only: scikit-learn's protocol for estimators without tags, named tuples'."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from importlib.util import find_spec
 
 import lightgbm as lgb
 import numpy as np
@@ -79,7 +80,8 @@ def beside_thresholds(forest, column):
     if forest.zero_as_missing[nodes].any():
         edges = np.concatenate([edges, [0.0, ZERO_THRESHOLD, -ZERO_THRESHOLD]])
     near = [edges.astype(np.float64), edges.astype(np.float32)]
-    sides = [np.nextafter(e, e.dtype.type(way)) for e in near for way in (-np.inf, np.inf)]
+    with np.errstate(over="ignore"):  # CatBoost has borders at the largest float32
+        sides = [np.nextafter(e, e.dtype.type(way)) for e in near for way in (-np.inf, np.inf)]
     return np.unique(np.concatenate([e.astype(np.float64) for e in near + sides]))
 
 
@@ -286,6 +288,61 @@ def lgb_average():
     return case
 
 
+CATBOOST = {
+    "iterations": 4,
+    "depth": 4,
+    "learning_rate": 0.5,
+    "one_hot_max_size": 10,
+    "verbose": 0,
+    "allow_writing_files": False,
+}
+
+
+def of_catboost(X, y, kind="CatBoostRegressor", numeric=(0, 1, 2, 3), **params):
+    import catboost
+
+    model = getattr(catboost, kind)(**{**CATBOOST, **params}).fit(X, y)
+    respond = lambda rows: model.predict(rows, prediction_type="RawFormulaVal")  # noqa: E731
+    return Case(model, X, respond, numeric=list(numeric))
+
+
+def cat_plain():
+    X = numbers(missing=True)
+    return of_catboost(X, score(X))
+
+
+def cat_classes():
+    X = numbers(missing=True)
+    return of_catboost(X, classes(X), "CatBoostClassifier", grow_policy="Lossguide", iterations=2)
+
+
+def cat_labelled():
+    X, y = labelled()
+    for name in ("colour", "shape"):
+        X[name] = X[name].cat.add_categories("gone").fillna("gone")
+    return of_catboost(X, y, numeric=(1, 3), cat_features=["colour", "shape"])
+
+
+def treelite_of_xgboost():
+    from treelite import frontend, gtil
+
+    X = numbers(missing=True)
+    booster = of_xgboost(X, score(X)).model.get_booster()
+    model = frontend.from_xgboost(booster)
+    respond = lambda rows: gtil.predict(model, rows, pred_margin=True)  # noqa: E731
+    return Case(model, X, respond, single=True)
+
+
+def treelite_categorical():
+    from treelite import frontend, gtil
+
+    X, y = coded()
+    booster = of_lightgbm(X, y, numeric=(1, 3), categorical=[0, 2]).model.booster_
+    model = frontend.from_lightgbm(booster)
+    respond = lambda rows: gtil.predict(model, rows, pred_margin=True)  # noqa: E731
+    return with_odd_codes(Case(model, X, respond, numeric=[1, 3]))
+
+
 MAKERS = {
     "tree": lambda: of_sklearn(DecisionTreeRegressor(max_depth=5), missing=True),
     "forest": lambda: of_sklearn(RandomForestRegressor(max_depth=4, **SKLEARN), missing=True),
@@ -320,6 +377,18 @@ MAKERS = {
     "lightgbm random forest": lgb_average,
 }
 """How each model is made."""
+
+if find_spec("catboost"):
+    MAKERS |= {
+        "catboost": cat_plain,
+        "catboost of classes": cat_classes,
+        "catboost labelled": cat_labelled,
+    }
+if find_spec("treelite"):
+    MAKERS |= {
+        "treelite of xgboost": treelite_of_xgboost,
+        "treelite categorical": treelite_categorical,
+    }
 
 
 @cache
