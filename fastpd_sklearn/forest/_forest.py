@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from fastpd_sklearn.core.model import CoreModel
+from fastpd_sklearn.forest._boxes import box_arrays
+
 ZERO_THRESHOLD = float(np.float32(1e-35))
 """LightGBM's half-width of "zero": values within it may be taken as missing."""
 
@@ -78,6 +81,99 @@ class Forest:
     n_inputs: int
     strict: bool
     single: bool
+
+    @classmethod
+    def from_boxes(
+        cls, lower, upper, value, *, features=None, n_features=None, intercept=0.0
+    ) -> Forest:
+        """A sum of boxes, each of which adds its value to the rows that it holds.
+
+        A box bounds some features by intervals; what it does not bound may be anything. Boxes may
+        overlap and leave gaps: planted forests, rule ensembles and histograms of any kind are such
+        sums. The explainers take the forest as a model, ``fit(forest, background)``.
+
+        Parameters
+        ----------
+        lower, upper : array-like of shape (n_boxes, n_columns)
+            A box holds ``lower <= x < upper``, in float64. Minus infinity and infinity are no
+            bounds. A missing value is in no interval, so that a box that bounds its feature
+            does not hold the row.
+        value : array-like of shape (n_boxes,) or (n_boxes, n_outputs)
+            What the boxes add.
+        features : array-like of int, of a shape that broadcasts to that of ``lower``, default=None
+            The feature that each entry of ``lower`` and ``upper`` bounds, for boxes over a few
+            features of many; by default entry ``j`` bounds feature ``j``.
+        n_features : int, default=None
+            Number of features of the rows; by default just enough for those that are bounded.
+        intercept : float or array-like of shape (n_outputs,), default=0.0
+            What is added to all rows.
+
+        Returns
+        -------
+        Forest
+            A box is a tree with a test for every bound. It has no covers: path-dependent values
+            need a background to count them on.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not go together, a box is empty, or a value is not finite.
+
+        References
+        ----------
+        M. Hiabu, E. Mammen, J. T. Meyer, "Random planted forest: a directly interpretable tree
+        ensemble", arXiv:2012.14563, whose leaves are such boxes.
+
+        Examples
+        --------
+        Two boxes that overlap, the second over one feature of the two.
+
+        >>> import numpy as np
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.forest import Forest
+        >>> forest = Forest.from_boxes(
+        ...     lower=[[0.0, 0.0], [0.5, -np.inf]],
+        ...     upper=[[1.0, 1.0], [np.inf, np.inf]],
+        ...     value=[8.0, 2.0],
+        ... )
+        >>> X = np.array([[0.7, 0.2], [0.7, 3.0], [0.2, 0.2], [2.0, 3.0]])
+        >>> forest.predict(X)
+        array([10.,  2.,  8.,  2.])
+        >>> FastPDExplainer(output="component").fit(forest, X).transform(X)
+        array([[ 0.5,  2. ,  2. ],
+               [ 0.5, -4. ,  0. ],
+               [-1.5,  2. ,  2. ],
+               [-3.5, -4. ,  4. ]])
+        """
+        arrays = box_arrays(
+            lower, upper, value, features=features, n_features=n_features, intercept=intercept
+        )
+        forest = cls(**arrays)
+        check_forest(forest)
+        return forest
+
+    def predict(self, X) -> np.ndarray:
+        """The raw prediction, by the same core that explains the forest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs)
+            Inputs, NaN for missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, n_outputs) if there are several outputs
+        """
+        inputs = np.asarray(X, dtype=np.float64)
+        if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
+            raise ValueError(
+                f"X has shape {inputs.shape}; expected (n_rows, {self.n_inputs}), a column for "
+                "each input of the forest"
+            )
+        owner = np.arange(self.n_inputs, dtype=np.int32)
+        core = CoreModel(self, owner, self.n_inputs, ZERO_THRESHOLD)
+        raw = core.predict(core.bins.bin_matrix(inputs, 1)[0], 1)
+        return raw[:, 0] if self.n_outputs == 1 else raw
 
     @property
     def n_trees(self) -> int:

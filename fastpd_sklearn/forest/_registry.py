@@ -17,6 +17,7 @@ from fastpd_sklearn.forest._inputs import InputMap
 ENTRY_POINT_GROUP = "fastpd_sklearn.readers"
 
 _BUILT_IN = {
+    "fastpd_sklearn": "fastpd_sklearn.forest._forests:reader",
     "sklearn": "fastpd_sklearn.forest._sklearn:reader",
     "xgboost": "fastpd_sklearn.forest._xgboost:reader",
     "lightgbm": "fastpd_sklearn.forest._lightgbm:reader",

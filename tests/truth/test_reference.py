@@ -4,6 +4,9 @@ The files hold its results for two boosters of XGBoost and, for a forest that sp
 doubles, the result of brute force. In the boosters' files a value of the background is stored as
 the number of thresholds that are not above it, which is all that a tree sees of it; the least
 value of that cell, its threshold, stands for it here.
+
+Another file holds the boxes of a random planted forest that its R package has fitted, and the
+components that the package gives with ``purify(mode = 1)``, which are the right ones.
 """
 
 import json
@@ -15,6 +18,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer
+from fastpd_sklearn.forest import Forest
 from fastpd_sklearn.forest._forest import ForestBuilder
 from tests.truth.boosters import make_booster
 from tests.truth.toys import ForestModel
@@ -124,3 +128,32 @@ def test_forest_of_doubles():
     assert_allclose(explainer.transform(rows), exact[:, 1:], rtol=0, atol=1e-12)
     total = explainer.intercept_ + explainer.transform(rows).sum(axis=1)
     assert_allclose(total, data["predictions"], rtol=0, atol=1e-12)
+
+
+def planted_forest():
+    data = load("planted")
+    lower = np.full((len(data["boxes"]), 4), -np.inf)
+    upper = np.full((len(data["boxes"]), 4), np.inf)
+    value = np.zeros(len(data["boxes"]))
+    for box, (number, *sides) in enumerate(data["boxes"]):
+        value[box] = number / data["n_families"]
+        for column, low, high in sides:
+            lower[box, column] = -np.inf if low is None else low
+            upper[box, column] = np.inf if high is None else high
+    return Forest.from_boxes(lower, upper, value)
+
+
+def test_planted_forest():
+    data = load("planted")
+    X, forest = np.array(data["x"]), planted_forest()
+    truth, rows = np.array(data["components"]), X[data["rows"]]
+    assert_allclose(forest.predict(rows), data["predictions"], rtol=0, atol=1e-12)
+    explainer = FastPDExplainer(output="component", max_order=None).fit(forest, X)
+    assert_allclose(explainer.intercept_, truth[0, :1], rtol=0, atol=1e-12)
+    place = {term: k for k, term in enumerate(explainer.terms_)}
+    values = explainer.transform(rows)
+    for k, term in enumerate(data["terms"], 1):
+        column = place.pop(tuple(f"x{j}" for j in term), None)
+        found = np.zeros(len(rows)) if column is None else values[:, column]
+        assert_allclose(found, truth[:, k], rtol=0, atol=1e-12)
+    assert not place
