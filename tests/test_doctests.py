@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ def test_docstrings(name):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_pages(page):
+    for library in set(re.findall(r"^>>> (?:from|import) (\w+)", page.read_text("utf-8"), re.M)):
+        pytest.importorskip(library)
     flags = doctest.NORMALIZE_WHITESPACE
     result = doctest.testfile(str(page), False, encoding="utf-8", optionflags=flags)
     assert result.attempted > 20 or page.stem != "design"
