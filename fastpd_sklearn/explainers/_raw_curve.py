@@ -62,7 +62,7 @@ class RawColumn:
         """The numbers that encoders take for labels, ascending; None if they take none."""
         found = [self._map.origins[j].labels for j in self._inputs]
         found += [
-            self._bins.slot_edges(slot)
+            self._categories(slot, j)
             for slot, j in self._slots
             if self._bins.categorical[slot] and self._map.origins[j].shape == SAME
         ]
@@ -71,6 +71,11 @@ class RawColumn:
             return None
         numbers = np.unique(np.concatenate(found))
         return numbers[~np.isnan(numbers)]
+
+    def _categories(self, slot: int, j: int) -> np.ndarray:
+        """Numbers of a column of categories: those that model or background know."""
+        known = self._map.inner.numbers_of(j, self._bins.slot_edges(slot))
+        return np.union1d(known, self._template.points[self._column])
 
     def curve(self, average: Average) -> StepCurve | CategoryCurve:
         """Partial dependence everywhere.

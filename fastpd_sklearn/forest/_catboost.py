@@ -16,6 +16,7 @@ from fastpd_sklearn.forest._catboost_trees import add_branching_tree, add_oblivi
 from fastpd_sklearn.forest._forest import Forest, ForestBuilder
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._inputs import InputMap
+from fastpd_sklearn.forest._members import NoSumOfTreesError
 from fastpd_sklearn.forest._registry import Reading
 
 _KEYS = frozenset(
@@ -80,9 +81,10 @@ class CatBoostReader:
         ------
         NotFittedError
             If the model has no trees.
+        NoSumOfTreesError
+            If the trees test something else than the columns.
         ValueError
-            If the model holds what is no sum of trees over the columns, or what this reader
-            does not know.
+            If the model holds what this reader does not know.
         """
         if not model.is_fitted():
             raise NotFittedError(f"this {type(model).__name__} has no trees yet; fit it first")
@@ -121,10 +123,11 @@ def _refuse_other_features(model) -> None:
         ("embedding", model.get_embedding_feature_indices()),
     ):
         if columns:
-            raise ValueError(
+            raise NoSumOfTreesError(
                 f"the CatBoost model has {kind} features, the columns {list(columns)}, of which "
                 "its trees test what CatBoost computes from them and from the training data; "
-                "compute such numbers before the model and fit it on them"
+                "compute such numbers before the model and fit it on them, or explain this one by "
+                "prediction with VanillaPDExplainer"
             )
 
 
@@ -179,13 +182,14 @@ class _Columns:
             column = self._categorical[split["cat_feature_index"]]
             return column, np.nan, self._code[column][split["value"]], True
         if kind == "OnlineCtr":
-            raise ValueError(
+            raise NoSumOfTreesError(
                 "the CatBoost model splits on target statistics (CTRs) of its categorical "
                 "features: numbers that CatBoost computes from the targets of training rows with "
                 "the same category, or the same combination of categories of several columns, so "
                 "that the model is no sum of trees over its columns; fit it with "
                 "one_hot_max_size=255, or as large as a column has categories, or encode the "
-                "categories in a pipeline before it"
+                "categories in a pipeline before it, or explain this one by prediction with "
+                "VanillaPDExplainer"
             )
         raise ValueError(f"the CatBoost model has splits of the unknown kind {kind!r}")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 _CATEGORICAL = 2
 _EQUAL, _LESS, _UP_TO, _GREATER, _FROM = range(1, 6)
+_MOST_NODES = 2**20
 _LARGEST_CODE = {np.float32: 2**24, np.float64: 2**31 - 1}
 """The largest category that is looked up: above 2**24 a float32 is not sure to be the integer."""
 
@@ -55,6 +56,11 @@ class TreeNodes:
         new_left, new_right = [], []
         for node, below in zip(source, second, strict=False):  # both grow meanwhile
             place = len(source)
+            if place > _MOST_NODES:
+                raise ValueError(
+                    "a tree of the treelite model nests so many tests for equality (==) that it "
+                    f"has more than {_MOST_NODES} nodes without them; make them categorical tests"
+                )
             if left[node] < 0:
                 new_left.append(-1)
                 new_right.append(-1)

@@ -10,10 +10,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import expit
-from sklearn.ensemble import VotingRegressor
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from fastpd_sklearn import FastPDExplainer, PathDependentExplainer
+from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.forest import find_reader
 from fastpd_sklearn.forest._made_rows import UNSEEN, made_rows
 from tests import oracles
@@ -458,6 +461,10 @@ def test_target_statistics_are_refused(labelled):
         reader.read(model)
     with pytest.raises(ValueError, match="target statistics"):
         FastPDExplainer().fit(model, table)
+    # By prediction it is explained as any model.
+    slow = VanillaPDExplainer(features=["colour"]).fit(model, table[:20])
+    held = [model.predict(table[:20].assign(colour=c)).mean() for c in table["colour"][:4]]
+    assert_allclose(slow.transform(table[:4])[:, 0], held)
 
 
 def test_other_features_are_refused(data):
@@ -502,6 +509,32 @@ def test_partial_dependence_on_labels(labelled):
         assert_allclose(result.average[0], held, atol=1e-10)
         assert list(result.curve.categories) == sorted(set(table[name]))
         assert_allclose(result.curve(result.grid_values[0])[0], held, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [CatBoostRegressor, HistGradientBoostingRegressor])
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_partial_dependence_on_numbers_that_are_labels(data, kind, in_pipeline):
+    X, labels = data
+    table = pd.DataFrame({"x": X[:, 1], "code": np.resize([30, 10, 20, 70], N_ROWS)})
+    y = labels.y + (table["code"] == 20)
+    if kind is CatBoostRegressor:
+        model = kind(cat_features=["code"], **SMALL)
+    else:
+        model = kind(categorical_features=["code"], max_iter=5)
+    if in_pipeline:
+        scale = make_column_transformer((StandardScaler(), ["x"]), remainder="passthrough")
+        scale.set_params(verbose_feature_names_out=False).set_output(transform="pandas")
+        model = make_pipeline(scale, model)
+    model.fit(table, y)
+    result = FastPDExplainer().fit(model, table).partial_dependence("code")
+    assert result.grid_values[0].tolist() == [10, 20, 30, 70]
+    held = [model.predict(table.assign(code=code)).mean() for code in (10, 20, 30, 70)]
+    assert_allclose(result.average[0], held)
+    known = result.curve.categories.astype(float)
+    # scikit-learn takes missing categories, CatBoost does not.
+    assert known[:4].tolist() == [10, 20, 30, 70]
+    assert np.isnan(known[4:]).tolist() == [True] * (kind is HistGradientBoostingRegressor)
+    assert_allclose(result.curve.levels[0, :4], held)
 
 
 def test_covers_are_weights_of_training(data):

@@ -195,6 +195,23 @@ def test_equality_is_that_alone():
     assert below == above != at
 
 
+def test_too_many_tests_for_equality_are_refused():
+    builder = builder_of("float64", 1)
+    builder.start_tree()
+    for key in range(30):
+        builder.start_node(key)
+        children = {"left_child_key": 100 + key, "right_child_key": key + 1}
+        builder.numerical_test(0, float(key), default_left=True, opname="==", **children)
+        builder.end_node()
+    for key in [30, *range(100, 130)]:
+        builder.start_node(key)
+        builder.leaf(float(key))
+        builder.end_node()
+    builder.end_tree()
+    with pytest.raises(ValueError, match="make them categorical tests"):
+        reader.read(builder.commit())
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_thresholds_at_the_ends(dtype):
     for operators, threshold in ((["<", ">="], np.inf), (["<", ">="], -np.inf), (["<="], np.inf)):
