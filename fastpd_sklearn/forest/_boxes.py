@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 
 
@@ -114,6 +116,8 @@ def _n_inputs(features: np.ndarray, n_features) -> int:
     needed = int(features.max(initial=-1)) + 1
     if n_features is None:
         return needed
+    if not isinstance(n_features, Integral):
+        raise ValueError(f"n_features={n_features!r}: expected an integer, the number of columns")
     if n_features < needed:
         raise ValueError(
             f"n_features={n_features}, and a box bounds column {needed - 1}; pass at least {needed}"
