@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import expit
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingRegressor, VotingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, StackingRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -566,6 +567,22 @@ def test_a_vote_of_two(data):
     explainer = FastPDExplainer(output="shap").fit(vote, X[:50])
     phi = explainer.transform(X)
     assert_allclose(explainer.intercept_ + phi.sum(axis=1), vote.predict(X))
+
+
+def test_a_stack_beside_another_library(labelled):
+    """Each looks the labels up in its own way."""
+    lgb = pytest.importorskip("lightgbm")
+    table, y, models = labelled
+    table = table.astype({"colour": "category"})
+    other = lgb.LGBMRegressor(n_estimators=5, min_data_per_group=5, n_jobs=1, verbose=-1)
+    members = [("cat", models["Depthwise"]), ("light", other.fit(table, y))]
+    stack = StackingRegressor(members, LinearRegression(), cv="prefit").fit(table, y)
+    explainer = FastPDExplainer(output="shap").fit(stack, table[:50])
+    phi = explainer.transform(table)
+    assert_allclose(explainer.intercept_ + phi.sum(axis=1), stack.predict(table))
+    held = stack.predict(table[:50].assign(colour=table["colour"].iloc[[0] * 50].array)).mean()
+    shown = FastPDExplainer(features=["colour"]).fit(stack, table[:50]).transform(table[:1])
+    assert_allclose(shown[0, 0], held)
 
 
 # -- Columns and containers ----------------------------------------------------------------
