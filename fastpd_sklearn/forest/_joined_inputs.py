@@ -54,6 +54,10 @@ class InputsOf:
         """Common columns whose codes are rounded to float32."""
         return {self._common(j) for j in self.input_map.single_codes}
 
+    def double_codes(self) -> frozenset[int]:
+        """Common columns whose codes are rounded down alone."""
+        return frozenset(self._common(j) for j in self.input_map.double_codes)
+
     def _common(self, column: int) -> int:
         return column if self.columns is None else int(self.columns[column])
 
@@ -99,6 +103,7 @@ def join_maps(owner, given: list[InputsOf], *, frames_as_arrays: bool) -> InputM
         absent=_same_or_none([m.absent for m in maps]),
         missing=_same([m.missing for m in maps], "values for missing"),
         single_codes=frozenset(_union(one.single_codes() for one in given) - _unlike_codes(given)),
+        double_codes=_same([one.double_codes() for one in given], "ways to round codes"),
         array_dtype=_array_dtype(given),
         frames_as_arrays=frames_as_arrays or any(m.frames_as_arrays for m in maps),
         single_range=_has_single_range(given),
