@@ -1,359 +1,544 @@
 """What a row's prediction would be if one of its columns had another value, for many columns at once.
 
-A *move* is a column and, for every row, two codes that the column is to take instead of its own: the
-two *ends* of the move. In most trees neither makes a difference, since a row's path rarely has a
-threshold between its value and a near one. A tree is walked once by the rows themselves, and again
-only for the ends that leave this path, from the node at which they do. Rows walk side by side, so
-that none waits for the memory of another, and what is to be walked again is listed first: few of
-these choices could be foreseen by a processor.
+A *move* is a column, points along it, and for every row a *step* between two neighbouring points: the
+column is to take one of these *ends* instead of the row's own value. In most trees neither makes a
+difference, since a row's path rarely has a threshold between its value and a near one. Rows go down
+a tree together, parted at its nodes. Of a column of numbers a node's threshold lies within one
+step alone: a row of this step, and no other one, leaves a *ghost* at the node, which goes on the
+other way as the row with this column at the end beyond the threshold. What the leaves of row and
+ghost differ by is what the end adds.
 """
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free, malloc
 
-from fastpd_sklearn.core.routing cimport BinnedRows, Codes, passes
+from fastpd_sklearn.core.routing cimport BinnedRows, Codes
+from fastpd_sklearn.core.walking cimport (
+    Node, Trees, TreesView, code_goes_left, part_rows, row_goes_left,
+)
 
 import numpy as np
 
+cdef extern from "walking.h" nogil:
+    int64_t pick_8(const uint8_t*, uint8_t, const int32_t*, int64_t, int32_t*)
+    int64_t pick_16(const uint16_t*, uint16_t, const int32_t*, int64_t, int32_t*)
+    int64_t pick_32(const uint32_t*, uint32_t, const int32_t*, int64_t, int32_t*)
+
 cdef enum:
-    BLOCK = 32  # rows whose codes and sums stay in a fast cache while all trees pass
-    LANES = 4   # rows that walk side by side; it divides BLOCK
+    LEAST_ROWS = 2048  # of a block, whose codes and sums stay in the second-level cache
+    MOST_ROWS = 4096   # the same for large trees, whose nodes have to come from memory
+    FEW = 3            # so few rows and ghosts go on one by one
 
 
-cdef struct Node:
-    # What `Tests` says of a node, in one place. Codes are 32 bits wide, missing is the largest
-    # number, so that the cyclic intervals need no mask. A leaf is its own child, and tests a
-    # column that no row has and no move moves.
-    int32_t child[2]  # right, left
-    int32_t slot
-    int32_t table
-    uint32_t low, span
-
-
-cdef struct Cell:
-    # A row's code in a column, and those of the ends of its move: low, and low + width.
-    uint32_t code
-    uint32_t low
-    uint32_t width
-
-
-cdef struct Trees:
-    const Node* nodes
-    const uint8_t* tables
-    const double* value
-    const int64_t* start
-    const int32_t* output
-    int64_t n_trees, n_values, n_outputs
-
-
-cdef struct Ends:
-    const int32_t* of_slot  # the move of a column, -1 for those that stay
-    const uint32_t* low
-    const uint32_t* high
-    int64_t n_moves, n_slots
-
-
-cdef struct Fork:
-    # A place where a move may leave a row's path; then where an end is to be walked from.
-    int32_t row
-    int32_t node
-    int32_t slot
-    int32_t end
-
-
-cdef struct Scratch:
-    Cell* cells         # of a block of rows, row after row
-    double* sums
-    int32_t* leaf       # by row: where it arrives as it is
-    int32_t* left_path  # by row, column and end: the last tree in which it has left the path
-    Fork* forks
-    Fork* starts
-
-
-cdef class Walker:
-    """A forest in the form in which rows walk through it fast.
+cdef class Steps:
+    """The steps of rows along one binned column.
 
     Parameters
     ----------
-    tests : NodeTests
-    forest : Forest
+    slot : int
+        The column.
+    codes : ndarray of shape (n_points,), uint8, uint16 or uint32
+        Of the points.
+    step : ndarray of shape (n_rows,), int
+        Each row's step: ``s`` is that from point ``s`` to the next one; -1 stays.
+    own : ndarray of shape (n_rows,), like ``codes``
+        The rows' own codes.
+    cuts : bool
+        Whether each test of the column cuts the line of its codes in two.
+    n_codes : int
+        Codes of the column, missing apart.
     """
 
-    cdef object nodes, value
-    cdef const int64_t[::1] start
-    cdef const int32_t[::1] output
-    cdef const uint8_t[::1] tables
-    cdef int64_t depth, n_slots
-    cdef readonly int64_t n_outputs
+    cdef readonly int64_t slot
+    cdef readonly object kind, ends, kind_at
+    cdef bint is_line
+    cdef const uint8_t[::1] _kind
+    cdef const uint32_t[:, ::1] _ends
+    cdef const int32_t[::1] _kind_at
+    cdef uint8_t width
 
-    def __init__(self, tests, forest):
-        leaf = forest.left < 0
-        own = np.arange(forest.n_nodes, dtype=np.int32)
-        self.n_slots = int(tests.slot.max(initial=-1)) + 1
-        columns = [
-            np.where(leaf, own, forest.right),
-            np.where(leaf, own, forest.left),
-            np.where(leaf, self.n_slots, tests.slot),
-            tests.table.astype(np.int32),
-            tests.low.view(np.int32),
-            tests.span.view(np.int32),
-        ]
-        self.nodes = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
-        self.value = np.ascontiguousarray(forest.value)
-        self.start, self.output = forest.tree_start, forest.tree_output
-        self.tables = np.append(tests.tables, np.uint8(0))
-        self.n_outputs = forest.n_outputs
-        self.depth = _depth(forest.left, forest.right)
+    def __init__(self, int64_t slot, codes, step, own, bint cuts, int64_t n_codes):
+        self.slot = slot
+        last = len(codes) - 1
+        low, high = codes[:last], codes[1:]
+        matters = low != high
+        kind = np.append(np.where(matters, np.cumsum(matters), 0), 0)  # the last is that of -1
+        self.ends = np.zeros((1 + np.count_nonzero(matters), 2), np.uint32)
+        self.ends[1:, 0], self.ends[1:, 1] = low[matters], high[matters]
+        kind = kind.astype(np.min_scalar_type(len(self.ends) - 1))
+        # A wrong step would be read from beyond the array, were it not for the check of "raise".
+        self.kind = np.take(kind, step, mode="raise")
+        missing = np.iinfo(codes.dtype).max
+        # What a number stands for may be missing: then a row's code is not between its ends.
+        self.is_line = (
+            cuts and bool(np.all(low <= high)) and codes[last] != missing
+            and not np.any((own == missing) & (self.kind != 0))
+        )
+        self.kind_at = np.zeros(1, np.int32)
+        if self.is_line:
+            cut = np.arange(n_codes + 1)
+            kind_at = np.searchsorted(self.ends[1:, 0], cut, side="right")
+            self.kind_at = np.where(cut < self.ends[kind_at, 1], kind_at, 0).astype(np.int32)
+        self.width = self.kind.dtype.itemsize
+        self._kind, self._ends, self._kind_at = self.kind.view(np.uint8), self.ends, self.kind_at
 
-    def move(
-        self, BinnedRows rows, const int32_t[::1] move_of_slot, const uint32_t[:, ::1] low,
-        const uint32_t[:, ::1] high, int n_threads,
-    ):
+    cdef Move view(self) noexcept:
+        cdef Move move
+        move.slot, move.next, move.is_line = <int32_t> self.slot, -1, self.is_line
+        move.kind = &self._kind[0] if self._kind.shape[0] else NULL
+        move.width, move.ends, move.kind_at = self.width, &self._ends[0, 0], &self._kind_at[0]
+        return move
+
+
+cdef struct Move:
+    int32_t slot
+    int32_t next              # another move of the same column, -1 for none
+    bint is_line              # a threshold lies within one step alone, and rows between their ends
+    uint8_t width
+    const uint8_t* kind       # by row: the number of its step among those that matter, from 1 on
+    const uint32_t* ends      # codes of both ends, by kind
+    const int32_t* kind_at    # on a line: the step that holds a threshold, by the last code below
+
+
+cdef struct Ghost:
+    int32_t row
+    int32_t move
+    int32_t end               # 0 is the low one
+    uint32_t at               # the end's code; on arrival the leaf
+
+
+cdef struct Frame:
+    # The rows row[first:last] at a node, and how many of the last ghosts.
+    int64_t node
+    int64_t first
+    int64_t last
+    int64_t n_ghosts
+
+
+cdef struct Job:
+    TreesView trees
+    Codes codes
+    const int32_t* above      # by node: see `_tests_above`
+    const int32_t* move_of_slot
+    const Move* moves
+    int64_t n_slots
+    int64_t rows              # most rows of a block
+    int64_t room              # for ghosts
+    int64_t n_ends            # 1 for the differences of both ends, 2 for each by itself
+
+
+cdef struct Scratch:
+    int64_t first_row
+    int32_t* row
+    int32_t* spare
+    int32_t* leaf             # by row: where it arrives
+    int64_t* offset           # of the block's rows within the columns
+    Frame* stack
+    Ghost* ghosts
+    Ghost* left_ghosts        # those that go left at a node
+    Ghost* arrived
+    int64_t n_ghosts
+    int64_t n_left
+    int64_t n_arrived
+
+
+cdef class Walker:
+    """Trees as rows with moves walk through them.
+
+    Parameters
+    ----------
+    trees : Trees
+    """
+
+    cdef Trees trees
+    cdef const int32_t[::1] above
+
+    def __init__(self, Trees trees):
+        self.trees = trees
+        nodes = trees.nodes
+        self.above = _tests_above(
+            nodes["left"].copy(), nodes["right"].copy(), nodes["slot"].copy()
+        )
+
+    def move(self, BinnedRows rows, steps, bint apart, int n_threads):
         """What moves add to the raw prediction of every row.
 
         Parameters
         ----------
         rows : BinnedRows
-        move_of_slot : ndarray of shape (n_slots,), int32
-            The number of the move of each binned column; -1 for columns that stay.
-        low, high : ndarray of shape (n_moves, n_rows), uint32
-            The codes that the column takes, ``low <= high`` with the row's own code between
-            them; both are the row's own where that is missing, the largest number of 32 bits.
+        steps : sequence of Steps
+            One a move; a column may have several.
+        apart : bool
+            Whether each end is compared with the row as it is, or the high end with the low one.
         n_threads : int
 
         Returns
         -------
-        ndarray of shape (n_moves, 2, n_outputs, n_rows), float64
-            Raw prediction with the low and the high code less that of the row as it is.
+        ndarray of shape (n_moves, n_ends, n_outputs, n_rows), float64
+            Zero for rows that stay.
         """
-        cdef Codes codes = rows.view()
-        cdef int64_t n_rows = rows.n_rows, n_blocks = (n_rows + BLOCK - 1) // BLOCK, block
-        cdef int64_t depth = self.depth
-        cdef const int32_t[:, ::1] nodes = self.nodes
-        cdef const double[:, ::1] value = self.value
-        cdef const int64_t[::1] start = self.start
-        cdef const int32_t[::1] output = self.output
-        cdef const uint8_t[::1] tables = self.tables
-        cdef Trees trees
-        cdef Ends ends
+        cdef Job job
+        cdef int64_t n_rows = rows.n_rows, n_leaves = self.trees.leaf_value.shape[0], block
+        cdef int64_t n_moves = len(steps), n_slots = len(rows.width), m, s, n_blocks
         cdef int status = 0
-        out_array = np.zeros((low.shape[0], 2, self.n_outputs, n_rows))
-        cdef double[:, :, :, ::1] out = out_array
-        if out_array.size == 0 or start.shape[0] == 1:
+        cdef Steps one
+        out_array = np.zeros((n_moves, 2 if apart else 1, self.trees.n_outputs, n_rows))
+        if out_array.size == 0 or self.trees.n_trees == 0 or n_slots == 0:
             return out_array
-        trees.nodes, trees.tables, trees.value = <const Node*> &nodes[0, 0], &tables[0], &value[0, 0]
-        trees.start, trees.output, trees.n_trees = &start[0], &output[0], start.shape[0] - 1
-        trees.n_values, trees.n_outputs = value.shape[1], self.n_outputs
-        ends.of_slot, ends.low, ends.high = &move_of_slot[0], &low[0, 0], &high[0, 0]
-        ends.n_moves, ends.n_slots = low.shape[0], self.n_slots
+        cdef double[:, :, :, ::1] out = out_array
+        cdef int32_t[::1] move_of_slot = np.full(n_slots, -1, np.int32)
+        cdef uint8_t[::1] moves = np.empty(n_moves * sizeof(Move), np.uint8)
+        cdef Move* move = <Move*> &moves[0]
+        for m in range(n_moves):
+            one = steps[m]
+            s = one.slot
+            move[m] = one.view()
+            move[m].next, move_of_slot[s] = move_of_slot[s], <int32_t> m
+        most = np.bincount([one.slot for one in steps]).max()
+        job.trees, job.codes, job.above = self.trees.view(), rows.view(), &self.above[0]
+        job.move_of_slot, job.moves, job.n_slots = &move_of_slot[0], move, n_slots
+        job.n_ends = 2 if apart else 1
+        job.rows = min(max(n_leaves // job.trees.n_trees, <int64_t> LEAST_ROWS),
+                       <int64_t> MOST_ROWS, n_rows)
+        # An end leaves its row once in a tree at most, and at each node the ends of one column.
+        job.room = job.rows * 2 * min(n_moves, <int64_t> most * job.trees.depth) + 1
+        n_blocks = (n_rows + job.rows - 1) // job.rows
         for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            status += _move_block(
-                &codes, &trees, &ends, depth, block * BLOCK, min(n_rows, (block + 1) * BLOCK),
-                &out[0, 0, 0, 0],
-            )
+            status += _move_block(&job, block * job.rows, &out[0, 0, 0, 0])
         if status < 0:
             raise MemoryError("no memory for the moves of a block of rows")
         return out_array
 
 
-def _depth(left, right):
-    """The most tests on a path."""
-    depth = 0
-    nodes = np.setdiff1d(np.flatnonzero(left >= 0), np.concatenate([left, right]))
-    while len(nodes):
-        depth += 1
-        nodes = np.concatenate([left[nodes], right[nodes]])
-        nodes = nodes[left[nodes] >= 0]
-    return depth
+cdef _tests_above(const int32_t[::1] left, const int32_t[::1] right, const int32_t[::1] slot):
+    """By node the last test of the same column above it: ``2 * node + went left``, or -1."""
+    cdef int64_t n_nodes = left.shape[0], node, above
+    cdef int32_t[::1] parent = np.full(n_nodes, -1, np.int32)
+    cdef int32_t[::1] found = np.full(max(n_nodes, 1), -1, np.int32)
+    for node in range(n_nodes):  # children come after their parents
+        if left[node] < 0:
+            continue
+        parent[left[node]], parent[right[node]] = <int32_t> (2 * node + 1), <int32_t> (2 * node)
+        above = parent[node]
+        while above >= 0 and slot[above // 2] != slot[node]:
+            above = parent[above // 2]
+        found[node] = <int32_t> above
+    return np.asarray(found)
 
 
-cdef int _move_block(
-    const Codes* codes, const Trees* trees, const Ends* ends, int64_t depth, int64_t first,
-    int64_t last, double* out,
-) noexcept nogil:
-    cdef int64_t n_sums = 2 * ends.n_moves * trees.n_outputs, t, r, s, n_forks
+cdef int _move_block(const Job* job, int64_t first_row, double* out) noexcept nogil:
+    cdef int64_t m = min(job.rows, job.codes.n_rows - first_row), tree, r, s
+    cdef Codes codes = job.codes
     cdef Scratch scratch
-    cdef int status = _start(&scratch, codes, ends, depth, n_sums, first, last - first)
+    cdef int status = _scratch_init(&scratch, job)
     if status == 0:
-        for t in range(trees.n_trees):
-            n_forks = _walk_rows(trees, ends, &scratch, trees.start[t], last - first)
-            n_forks = _list_starts(trees, ends, &scratch, <int32_t> t + 1, n_forks)
-            _walk_ends(trees, ends, &scratch, n_sums, trees.output[t], n_forks)
-        for s in range(n_sums):
-            for r in range(last - first):
-                out[s * codes.n_rows + first + r] = scratch.sums[r * n_sums + s]
-    free(scratch.cells)
-    free(scratch.sums)
-    free(scratch.leaf)
-    free(scratch.left_path)
-    free(scratch.forks)
-    free(scratch.starts)
+        scratch.first_row = first_row
+        for s in range(job.n_slots):
+            scratch.offset[s] = job.codes.offset[s] + first_row * job.codes.width[s]
+        codes.offset = scratch.offset
+        for r in range(m):
+            scratch.row[r] = <int32_t> r
+        for tree in range(job.trees.n_trees):
+            _walk(job, &codes, m, job.trees.root[tree], &scratch)
+            _add(job, job.trees.tree_output[tree], &scratch, out + first_row)
+    _scratch_free(&scratch)
     return status
 
 
-cdef int _start(
-    Scratch* scratch, const Codes* codes, const Ends* ends, int64_t depth, int64_t n_sums,
-    int64_t first, int64_t n,
+cdef int _scratch_init(Scratch* scratch, const Job* job) noexcept nogil:
+    scratch.row = <int32_t*> malloc(job.rows * sizeof(int32_t))
+    scratch.spare = <int32_t*> malloc(job.rows * sizeof(int32_t))
+    scratch.leaf = <int32_t*> malloc(job.rows * sizeof(int32_t))
+    scratch.offset = <int64_t*> malloc(job.n_slots * sizeof(int64_t))
+    scratch.stack = <Frame*> malloc((job.trees.depth + 1) * sizeof(Frame))
+    scratch.ghosts = <Ghost*> malloc(job.room * sizeof(Ghost))
+    scratch.left_ghosts = <Ghost*> malloc(job.room * sizeof(Ghost))
+    scratch.arrived = <Ghost*> malloc(job.room * sizeof(Ghost))
+    return -1 if (
+        scratch.row == NULL or scratch.spare == NULL or scratch.leaf == NULL
+        or scratch.offset == NULL or scratch.stack == NULL or scratch.ghosts == NULL
+        or scratch.left_ghosts == NULL or scratch.arrived == NULL
+    ) else 0
+
+
+cdef void _scratch_free(Scratch* scratch) noexcept nogil:
+    free(scratch.row)
+    free(scratch.spare)
+    free(scratch.leaf)
+    free(scratch.offset)
+    free(scratch.stack)
+    free(scratch.ghosts)
+    free(scratch.left_ghosts)
+    free(scratch.arrived)
+
+
+cdef void _walk(
+    const Job* job, const Codes* codes, int64_t m, int64_t root, Scratch* scratch
 ) noexcept nogil:
-    """The cells of a block; rows beyond the last one have zeros, and no forks."""
-    cdef int64_t stride = ends.n_slots + 1, r, m, s
-    cdef Cell* cell
-    scratch.cells = <Cell*> calloc(BLOCK * stride, sizeof(Cell))
-    scratch.sums = <double*> calloc(BLOCK * n_sums, sizeof(double))
-    scratch.leaf = <int32_t*> malloc(BLOCK * sizeof(int32_t))
-    scratch.left_path = <int32_t*> calloc(2 * BLOCK * stride, sizeof(int32_t))
-    scratch.forks = <Fork*> malloc((BLOCK * depth + 1) * sizeof(Fork))
-    scratch.starts = <Fork*> malloc((2 * BLOCK * depth + LANES) * sizeof(Fork))
-    if (
-        scratch.cells == NULL or scratch.sums == NULL or scratch.leaf == NULL
-        or scratch.left_path == NULL or scratch.forks == NULL or scratch.starts == NULL
-    ):
-        return -1
-    for s in range(ends.n_slots):
-        _spread(codes, s, first, n, scratch.cells + s, stride)
-        m = ends.of_slot[s]
-        for r in range(n):
-            cell = scratch.cells + r * stride + s
-            cell.low = cell.code if m < 0 else ends.low[m * codes.n_rows + first + r]
-            cell.width = 0 if m < 0 else ends.high[m * codes.n_rows + first + r] - cell.low
-    return 0
-
-
-cdef void _spread(
-    const Codes* codes, int64_t slot, int64_t first, int64_t n, Cell* out, int64_t step
-) noexcept nogil:
-    """The codes of a column in 32 bits, `step` cells apart."""
-    cdef const uint8_t* column = codes.data + codes.offset[slot]
-    cdef uint32_t code
-    cdef int64_t r
-    if codes.width[slot] == 1:
-        for r in range(n):
-            code = column[first + r]
-            out[r * step].code = 0xFFFFFFFFu if code == 0xFF else code
-    elif codes.width[slot] == 2:
-        for r in range(n):
-            code = (<const uint16_t*> column)[first + r]
-            out[r * step].code = 0xFFFFFFFFu if code == 0xFFFF else code
-    else:
-        for r in range(n):
-            out[r * step].code = (<const uint32_t*> column)[first + r]
-
-
-cdef inline bint _goes_left(const Node* node, const uint8_t* tables, uint32_t code) noexcept nogil:
-    return passes(tables, node.table, node.low, node.span, code, 0xFFFFFFFFu)
-
-
-cdef inline bint _may_fork(const Node* node, const Cell* cell) noexcept nogil:
-    """Whether an end may go another way than the row's own code, which lies between the two."""
-    # The last code that goes left, missing apart, is low + span, modulo 2 ** 32.
-    return (node.low + node.span - cell.low < cell.width) | (node.table >= 0)
-
-
-cdef int64_t _walk_rows(
-    const Trees* trees, const Ends* ends, Scratch* scratch, int64_t root, int64_t n
-) noexcept nogil:
-    """Rows through a tree as they are; how many forks are listed, those of a row from the root down."""
-    cdef int64_t stride = ends.n_slots + 1, group, r, k, n_forks = 0
-    cdef const Node* node[LANES]
-    cdef const Node* next_node
-    cdef const Cell* row[LANES]
-    cdef const Cell* cell
-    cdef bint is_moving
-    for group in range((n + LANES - 1) // LANES):
-        r = group * LANES
-        for k in range(LANES):
-            node[k] = trees.nodes + root
-            row[k] = scratch.cells + (r + k) * stride
-        is_moving = True
-        while is_moving:
-            is_moving = False
-            for k in range(LANES):
-                cell = row[k] + node[k].slot
-                scratch.forks[n_forks].row = <int32_t> (r + k)
-                scratch.forks[n_forks].node = <int32_t> (node[k] - trees.nodes)
-                n_forks += _may_fork(node[k], cell)
-                next_node = trees.nodes + node[k].child[
-                    _goes_left(node[k], trees.tables, cell.code)
-                ]
-                is_moving = is_moving | (next_node != node[k])
-                node[k] = next_node
-        for k in range(LANES):
-            scratch.leaf[r + k] = <int32_t> (node[k] - trees.nodes)
-    return n_forks
-
-
-cdef int64_t _list_starts(
-    const Trees* trees, const Ends* ends, Scratch* scratch, int32_t tree, int64_t n_forks
-) noexcept nogil:
-    """The nodes from which ends go on by themselves, each end at its first fork only."""
-    cdef int64_t stride = ends.n_slots + 1, i, cell_number, n = 0
-    cdef int32_t e
-    cdef bint side, leaves
+    """A block's rows and their ghosts through a tree."""
     cdef const Node* node
-    cdef const Cell* cell
-    for i in range(n_forks):
-        node = trees.nodes + scratch.forks[i].node
-        cell_number = scratch.forks[i].row * stride + node.slot
-        cell = scratch.cells + cell_number
-        side = _goes_left(node, trees.tables, cell.code)
-        for e in range(2):
-            leaves = (
-                _goes_left(node, trees.tables, cell.low + cell.width * e) != side
-                and scratch.left_path[2 * cell_number + e] != tree
-            )
-            scratch.starts[n].row = scratch.forks[i].row
-            scratch.starts[n].node = node.child[not side]
-            scratch.starts[n].slot = node.slot
-            scratch.starts[n].end = e
-            if leaves:
-                scratch.left_path[2 * cell_number + e] = tree
-            n += leaves
-    return n
+    cdef Frame at, right
+    cdef int64_t size = 0
+    at.node, at.first, at.last, at.n_ghosts = root, 0, m, 0
+    scratch.n_ghosts = scratch.n_arrived = 0
+    while True:
+        node = job.trees.node + at.node
+        while at.last - at.first + at.n_ghosts > FEW and not _is_end(job, node):
+            right = at
+            _part(job, codes, &at, &right, scratch)
+            if at.last - at.first + at.n_ghosts == 0:
+                at = right
+            elif right.last - right.first + right.n_ghosts > 0:
+                scratch.stack[size] = right
+                size += 1
+            node = job.trees.node + at.node
+        _finish(job, codes, &at, scratch)
+        if size == 0:
+            return
+        size -= 1
+        at = scratch.stack[size]
 
 
-cdef void _walk_ends(
-    const Trees* trees, const Ends* ends, Scratch* scratch, int64_t n_sums, int64_t output,
-    int64_t n
+cdef void _part(
+    const Job* job, const Codes* codes, Frame* at, Frame* right, Scratch* scratch
 ) noexcept nogil:
-    """Ends from where they start on their own; adds what their leaves differ by."""
-    cdef int64_t stride = ends.n_slots + 1, group, i, k, v
-    cdef const Node* node[LANES]
-    cdef const Node* next_node
-    cdef const Cell* row[LANES]
-    cdef uint32_t code[LANES]
-    cdef int32_t slot[LANES]
-    cdef const Fork* start
-    cdef const Cell* cell
-    cdef bint is_moving
-    cdef double* sums
-    for k in range(LANES):  # lanes beyond the last one walk for nothing
-        scratch.starts[n + k] = scratch.starts[0]
-    for group in range((n + LANES - 1) // LANES):
-        i = group * LANES
-        for k in range(LANES):
-            start = &scratch.starts[i + k]
-            node[k] = trees.nodes + start.node
-            row[k] = scratch.cells + start.row * stride
-            slot[k] = start.slot
-            cell = row[k] + start.slot
-            code[k] = cell.low + cell.width * start.end
-        is_moving = True
-        while is_moving:
-            is_moving = False
-            for k in range(LANES):
-                cell = row[k] + node[k].slot
-                next_node = trees.nodes + node[k].child[_goes_left(
-                    node[k], trees.tables, code[k] if node[k].slot == slot[k] else cell.code
-                )]
-                is_moving = is_moving | (next_node != node[k])
-                node[k] = next_node
-        for k in range(min(<int64_t> LANES, n - i)):
-            start = &scratch.starts[i + k]
-            sums = scratch.sums + start.row * n_sums + output
-            sums += (2 * ends.of_slot[start.slot] + start.end) * trees.n_outputs
-            for v in range(trees.n_values):
-                sums[v] += (
-                    trees.value[(node[k] - trees.nodes) * trees.n_values + v]
-                    - trees.value[scratch.leaf[start.row] * trees.n_values + v]
-                )
+    """Part what is at a node; the ghosts of the left child come last, since it is next."""
+    cdef const Node* node = job.trees.node + at.node
+    cdef int64_t i, start = scratch.n_ghosts - at.n_ghosts
+    _part_ghosts(job, codes, at, scratch)
+    right[0] = at[0]
+    right.node, right.n_ghosts = node.right, scratch.n_ghosts - start
+    at.node, at.n_ghosts = node.left, scratch.n_left
+    for i in range(scratch.n_left):
+        scratch.ghosts[scratch.n_ghosts + i] = scratch.left_ghosts[i]
+    scratch.n_ghosts += scratch.n_left
+    at.last = right.first = at.first + part_rows(
+        &job.trees, codes, node, scratch.row + at.first, at.last - at.first, scratch.spare
+    )
+
+
+cdef void _part_ghosts(
+    const Job* job, const Codes* codes, const Frame* at, Scratch* scratch
+) noexcept nogil:
+    """Part the ghosts at a node and those that its rows leave; the left ones are put aside."""
+    cdef const Node* node = job.trees.node + at.node
+    cdef int64_t i, stop = scratch.n_ghosts
+    cdef Ghost ghost
+    scratch.n_ghosts, scratch.n_left = stop - at.n_ghosts, 0
+    for i in range(scratch.n_ghosts, stop):
+        ghost = scratch.ghosts[i]
+        _send(&ghost, _ghost_goes_left(job, codes, node, &ghost), scratch)
+    _fork(job, codes, at, scratch)
+
+
+cdef inline void _send(const Ghost* ghost, bint is_left, Scratch* scratch) noexcept nogil:
+    scratch.ghosts[scratch.n_ghosts] = scratch.left_ghosts[scratch.n_left] = ghost[0]
+    scratch.n_left += is_left
+    scratch.n_ghosts += not is_left
+
+
+cdef inline bint _ghost_goes_left(
+    const Job* job, const Codes* codes, const Node* node, const Ghost* ghost
+) noexcept nogil:
+    if job.moves[ghost.move].slot == node.slot:
+        return code_goes_left(&job.trees, node, ghost.at, codes.width[node.slot])
+    return row_goes_left(&job.trees, codes, node, ghost.row)
+
+
+cdef bint _is_on_path(const Job* job, int64_t number, uint32_t code, uint8_t width) noexcept nogil:
+    """Whether a code passes all tests above a node of the column that it tests."""
+    cdef int32_t above = job.above[number]
+    while above >= 0:
+        if code_goes_left(&job.trees, job.trees.node + above // 2, code, width) != above % 2:
+            return False
+        above = job.above[above // 2]
+    return True
+
+
+cdef inline uint32_t _kind_of(const Move* move, int64_t row) noexcept nogil:
+    if move.width == 1:
+        return move.kind[row]
+    if move.width == 2:
+        return (<const uint16_t*> move.kind)[row]
+    return (<const uint32_t*> move.kind)[row]
+
+
+cdef inline int32_t _kind_at(const Move* move, const Node* node) noexcept nogil:
+    """The step that holds a node's threshold: codes up to low + span go left, missing apart."""
+    return move.kind_at[node.low + node.span]
+
+
+cdef void _fork(
+    const Job* job, const Codes* codes, const Frame* at, Scratch* scratch
+) noexcept nogil:
+    """Ghosts of the rows at a node."""
+    cdef const Node* node = job.trees.node + at.node
+    cdef int32_t m = job.move_of_slot[node.slot], row
+    cdef int64_t i
+    while m >= 0:
+        if job.moves[m].is_line:
+            _fork_line(job, codes, at, m, scratch)
+        else:
+            for i in range(at.first, at.last):
+                row = scratch.row[i]
+                _fork_row(job, codes, at.node, m, row,
+                          row_goes_left(&job.trees, codes, node, row), False, scratch)
+        m = job.moves[m].next
+
+
+cdef void _fork_line(
+    const Job* job, const Codes* codes, const Frame* at, int32_t m, Scratch* scratch
+) noexcept nogil:
+    cdef const Node* node = job.trees.node + at.node
+    cdef const Move* move = &job.moves[m]
+    cdef int32_t kind = _kind_at(move, node), end
+    cdef const uint8_t* kinds = move.kind + scratch.first_row * move.width
+    cdef const int32_t* row = scratch.row + at.first
+    cdef int64_t n = 0, m_rows = at.last - at.first, i
+    cdef bint is_on_path[2]
+    cdef bint is_left
+    cdef Ghost ghost
+    if kind == 0:
+        return
+    if move.width == 1:
+        n = pick_8(kinds, <uint8_t> kind, row, m_rows, scratch.spare)
+    elif move.width == 2:
+        n = pick_16(<const uint16_t*> kinds, <uint16_t> kind, row, m_rows, scratch.spare)
+    else:
+        n = pick_32(<const uint32_t*> kinds, kind, row, m_rows, scratch.spare)
+    if n == 0:
+        return
+    for end in range(2):
+        is_on_path[end] = _is_on_path(
+            job, at.node, move.ends[2 * kind + end], codes.width[node.slot]
+        )
+    ghost.move = m
+    for i in range(n):
+        ghost.row = scratch.spare[i]
+        is_left = row_goes_left(&job.trees, codes, node, ghost.row)
+        if is_on_path[is_left]:  # the high end parts from a row that goes left
+            ghost.end, ghost.at = is_left, move.ends[2 * kind + is_left]
+            _send(&ghost, not is_left, scratch)
+
+
+cdef void _fork_row(
+    const Job* job, const Codes* codes, int64_t number, int32_t m, int32_t row, bint is_left,
+    bint at_once, Scratch* scratch,
+) noexcept nogil:
+    """The ghosts of one row at a node, which are taken to their leaves at once or join the others."""
+    cdef const Node* node = job.trees.node + number
+    cdef const Move* move = &job.moves[m]
+    cdef uint8_t width = codes.width[node.slot]
+    cdef uint32_t kind = _kind_of(move, scratch.first_row + row)
+    cdef Ghost ghost
+    if kind == 0 or (move.is_line and kind != <uint32_t> _kind_at(move, node)):
+        return
+    ghost.row, ghost.move = row, m
+    for ghost.end in range(2):
+        ghost.at = move.ends[2 * kind + ghost.end]
+        if (
+            code_goes_left(&job.trees, node, ghost.at, width) == is_left
+            or not _is_on_path(job, number, ghost.at, width)
+        ):
+            continue
+        if at_once:
+            _follow_ghost(job, codes, node.right if is_left else node.left, ghost, scratch)
+        else:
+            _send(&ghost, not is_left, scratch)
+
+
+cdef inline bint _is_end(const Job* job, const Node* node) noexcept nogil:
+    """Whether a node is a leaf, or has none but leaves below."""
+    return node.left < 0 or (
+        job.trees.node[node.left].left < 0 and job.trees.node[node.right].left < 0
+    )
+
+
+cdef void _finish(
+    const Job* job, const Codes* codes, const Frame* at, Scratch* scratch
+) noexcept nogil:
+    """Take what is at a node to its leaves."""
+    cdef int64_t i
+    if at.last - at.first + at.n_ghosts > FEW and job.trees.node[at.node].left >= 0:
+        _finish_together(job, codes, at, scratch)
+        return
+    for i in range(scratch.n_ghosts - at.n_ghosts, scratch.n_ghosts):
+        _follow_ghost(job, codes, at.node, scratch.ghosts[i], scratch)
+    scratch.n_ghosts -= at.n_ghosts
+    for i in range(at.first, at.last):
+        _follow_row(job, codes, at.node, scratch.row[i], scratch)
+
+
+cdef void _finish_together(
+    const Job* job, const Codes* codes, const Frame* at, Scratch* scratch
+) noexcept nogil:
+    """The last step of what is at a node with two leaves."""
+    cdef const Node* node = job.trees.node + at.node
+    cdef int32_t leaf[2]
+    cdef int32_t row
+    cdef int64_t i, start = scratch.n_ghosts - at.n_ghosts
+    leaf[0], leaf[1] = job.trees.node[node.right].slot, job.trees.node[node.left].slot
+    _part_ghosts(job, codes, at, scratch)
+    for i in range(start, scratch.n_ghosts):
+        _arrive(scratch.ghosts[i], leaf[0], scratch)
+    for i in range(scratch.n_left):
+        _arrive(scratch.left_ghosts[i], leaf[1], scratch)
+    scratch.n_ghosts = start
+    for i in range(at.first, at.last):
+        row = scratch.row[i]
+        scratch.leaf[row] = leaf[row_goes_left(&job.trees, codes, node, row)]
+
+
+cdef inline void _arrive(Ghost ghost, int32_t leaf, Scratch* scratch) noexcept nogil:
+    ghost.at = leaf
+    scratch.arrived[scratch.n_arrived] = ghost
+    scratch.n_arrived += 1
+
+
+cdef inline void _follow_row(
+    const Job* job, const Codes* codes, int64_t number, int32_t row, Scratch* scratch
+) noexcept nogil:
+    cdef const Node* node = job.trees.node + number
+    cdef bint is_left
+    cdef int32_t m
+    while node.left >= 0:
+        is_left = row_goes_left(&job.trees, codes, node, row)
+        m = job.move_of_slot[node.slot]
+        while m >= 0:
+            _fork_row(job, codes, number, m, row, is_left, True, scratch)
+            m = job.moves[m].next
+        number = node.left if is_left else node.right
+        node = job.trees.node + number
+    scratch.leaf[row] = node.slot
+
+
+cdef inline void _follow_ghost(
+    const Job* job, const Codes* codes, int64_t number, Ghost ghost, Scratch* scratch
+) noexcept nogil:
+    cdef const Node* node = job.trees.node + number
+    while node.left >= 0:
+        node = job.trees.node + (
+            node.left if _ghost_goes_left(job, codes, node, &ghost) else node.right
+        )
+    _arrive(ghost, node.slot, scratch)
+
+
+cdef void _add(
+    const Job* job, int64_t output, const Scratch* scratch, double* out
+) noexcept nogil:
+    """out[((move * n_ends + end) * n_outputs + output) * n_rows + row]: leaves of ghosts and rows."""
+    cdef int64_t i, v, n_values = job.trees.n_values, n_rows = job.codes.n_rows, place
+    cdef const Ghost* ghost
+    cdef const double* own
+    cdef const double* moved
+    cdef double sign
+    for i in range(scratch.n_arrived):
+        ghost = &scratch.arrived[i]
+        own = job.trees.leaf_value + scratch.leaf[ghost.row] * n_values
+        moved = job.trees.leaf_value + <int64_t> ghost.at * n_values
+        place = ghost.move * job.n_ends + (ghost.end if job.n_ends == 2 else 0)
+        place = (place * job.trees.n_outputs + output) * n_rows + ghost.row
+        sign = -1.0 if job.n_ends == 1 and ghost.end == 0 else 1.0
+        for v in range(n_values):
+            out[place + v * n_rows] += sign * (moved[v] - own[v])

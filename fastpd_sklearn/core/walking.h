@@ -107,6 +107,24 @@ DEFINE_PART(table_16, uint16_t, table[c < span ? c : span] != 0,
 DEFINE_PART(table_32, uint32_t, table[c < span ? c : span] != 0,
             const uint8_t *table COMMA uint32_t span, table COMMA span)
 
+/* Row numbers whose kind is that which is looked for; returns how many. No branch here either. */
+#define DEFINE_PICK(NAME, KIND)                                                            \
+    static inline int64_t pick_##NAME(const KIND *kind, KIND wanted, const int32_t *row,   \
+                                      int64_t m, int32_t *out)                             \
+    {                                                                                      \
+        int64_t n = 0;                                                                     \
+        for (int64_t i = 0; i < m; i++) {                                                  \
+            const int32_t r = row[i];                                                      \
+            out[n] = r;                                                                    \
+            n += kind[r] == wanted;                                                        \
+        }                                                                                  \
+        return n;                                                                          \
+    }
+
+DEFINE_PICK(8, uint8_t)
+DEFINE_PICK(16, uint16_t)
+DEFINE_PICK(32, uint32_t)
+
 /* x[r] += y[r] */
 CLONES static void add_to(double *x, const double *y, int64_t m)
 {

@@ -239,7 +239,6 @@ class _Curve:
         self._local = LocalEffects(bins.n_bins, n_outputs)
         self._bootstrap = np.zeros((settings.n_bootstrap, 1 + n_outputs, bins.n_bins))
         self.moves: list[Move] = []
-        self._steps: list[np.ndarray] = []  # of each move the bin that each row is in
         if not bins.n_bins:
             return
         if bins.share is not None:
@@ -252,16 +251,15 @@ class _Curve:
             self._add_move(term[0], np.where(within, step, -1))
 
     def _add_move(self, column: int, step: np.ndarray) -> None:
-        self._steps.append(step)
-        high = np.where(step < 0, -1, step + 1)
-        self.moves.append(Move(column, self._bins.points, step, high))
+        self.moves.append(Move(column, self._bins.points, step))
 
     def add(self, part: slice, effects: np.ndarray, weights, draws) -> None:
         """Add rows; effects of shape (n_moves, n_rows, n_outputs)."""
-        for step, effect in zip(self._steps, effects, strict=True):
-            self._local.add(step[part], effect, weights)
+        for move, effect in zip(self.moves, effects, strict=True):
+            step = move.step[part]
+            self._local.add(step, effect, weights)
             if draws is not None:
-                self._add_draws(step[part], effect, draws if weights is None else draws * weights)
+                self._add_draws(step, effect, draws if weights is None else draws * weights)
 
     def _add_draws(self, place: np.ndarray, effects: np.ndarray, weights: np.ndarray) -> None:
         order = np.argsort(place, kind="stable")
@@ -328,8 +326,7 @@ class _Surface:
         if 0 in shape:
             return
         for j, one in zip(term, bins, strict=True):
-            low = np.where(within, one.place, -1)
-            self.moves.append(Move(j, one.points, low, np.where(within, one.place + 1, -1)))
+            self.moves.append(Move(j, one.points, np.where(within, one.place, -1)))
 
     @property
     def is_bare(self) -> bool:

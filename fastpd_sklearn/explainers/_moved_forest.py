@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fastpd_sklearn.core.moves import Walker
+from fastpd_sklearn.core.moves import Steps, Walker
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.threads import effective_n_threads
 from fastpd_sklearn.core.walk_model import WalkModel
@@ -21,9 +21,6 @@ from fastpd_sklearn.forest._inputs import InputMap
 
 BLOCK_BYTES = 2**24
 """Memory for what moves add to a block of rows."""
-
-MISSING = np.uint32(0xFFFFFFFF)
-"""The code of missing values, in 32 bits."""
 
 
 class ForestResponder:
@@ -61,7 +58,7 @@ class ForestResponder:
         self._bins = self._walks.bins
         self.categorical = categorical_columns(forest)
         self._slot = {int(column): slot for slot, column in enumerate(self._bins.columns)}
-        self._walker = Walker(self._bins.tests, forest)
+        self._walker = Walker(self._walks.trees)
 
     def __reduce__(self):
         return ForestResponder, self._made_from
@@ -72,7 +69,8 @@ class ForestResponder:
 
     def block_rows(self, n_moves: int) -> int:
         """See :class:`Responder`."""
-        return max(1, BLOCK_BYTES // (48 * n_moves * self.n_outputs))
+        n_ends = 1 if self._inverse_link is None else 3  # both, and their difference
+        return max(1, BLOCK_BYTES // (8 * n_ends * n_moves * self.n_outputs))
 
     def refuse(self, X) -> None:
         """See :class:`Responder`; nothing to do, since all rows are binned in any case."""
@@ -120,20 +118,23 @@ class ForestResponder:
     def differences(self, X, moves: list[Move]) -> np.ndarray:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        margins = None if self._inverse_link is None else self._margins(rows)
+        apart = self._inverse_link is not None
         # A move's responses lie together: its moments are taken over the rows.
         out = np.zeros((len(moves), self.n_outputs, X.shape[0])).transpose(0, 2, 1)
-        left = [k for k, move in enumerate(moves) if move.column in self._slot]
-        while left:  # in one walk a column has one move
-            now = list({moves[k].column: k for k in left}.values())
-            low, high = self._walk(rows, [moves[k] for k in now])
+        tested = [k for k, move in enumerate(moves) if move.column in self._slot]
+        if not tested:
+            return out
+        steps = self._steps(rows, [moves[k] for k in tested])
+        added = self._walker.move(rows, steps, apart, self._threads(X.shape[0]))
+        added = added.transpose(0, 1, 3, 2)
+        if not apart and len(tested) == len(moves):
+            return added[:, 0]
+        margins = self._margins(rows) if apart else None
+        for k, ends in zip(tested, added, strict=True):
             if margins is None:
-                for k, one, other in zip(now, low, high, strict=True):
-                    np.subtract(other, one, out=out[k])
+                out[k] = ends[0]
             else:
-                for k, one, other in zip(now, low, high, strict=True):
-                    out[k] = self._respond(margins + other) - self._respond(margins + one)
-            left = [k for k in left if k not in now]
+                out[k] = self._respond(margins + ends[1]) - self._respond(margins + ends[0])
         return out
 
     def mixed_difference(self, X, first: Move, second: Move) -> np.ndarray:
@@ -175,51 +176,30 @@ class ForestResponder:
         rows = self._bin(self._template.rows(padded))
         return {j: rows.column(self._slot[j])[: len(p)] for j, p in points.items()}
 
+    def _steps(self, rows: BinnedRows, moves: list[Move]) -> list[Steps]:
+        """Moves as the walk takes them."""
+        codes = self._codes({move.column: move.points for move in moves})
+        slots = [self._slot[move.column] for move in moves]
+        return [
+            Steps(
+                slot,
+                codes[move.column],
+                move.step,
+                rows.column(slot),
+                self._walks.is_line[move.column],
+                int(self._bins.n_codes[slot]),
+            )
+            for slot, move in zip(slots, moves, strict=True)
+        ]
+
     def _ends(self, rows: BinnedRows, move: Move) -> tuple[np.ndarray, np.ndarray]:
         """The codes that a move gives to its column."""
         codes = self._codes({move.column: move.points})[move.column]
         own = rows.column(self._slot[move.column])
-        return _placed(codes, move.low, own), _placed(codes, move.high, own)
-
-    def _walk(self, rows: BinnedRows, moves: list[Move]) -> tuple[np.ndarray, np.ndarray]:
-        """What low and high points add to the margins, each (n_moves, n_rows, n_outputs)."""
-        codes = self._codes({move.column: move.points for move in moves})
-        ends = np.empty((2, len(moves), rows.n_rows), np.uint32)
-        of_slot = np.full(len(self._slot), -1, np.int32)
-        for m, move in enumerate(moves):
-            slot = self._slot[move.column]
-            of_slot[slot] = m
-            points = _widened(codes[move.column])
-            for end, place in zip(ends, (move.low, move.high), strict=True):
-                np.take(points, place, out=end[m], mode="wrap")  # unchecked
-                stays = place < 0
-                if stays.any():
-                    end[m, stays] = _widened(rows.column(slot)[stays])
-        is_swapped = ends[0] > ends[1]
-        if is_swapped.any():
-            ends = np.sort(ends, axis=0)
-        added = self._walker.move(rows, of_slot, *ends, self._threads(rows.n_rows))
-        low, high = added.transpose(1, 0, 3, 2)
-        if not is_swapped.any():
-            return low, high
-        is_swapped = is_swapped[:, :, None]
-        return np.where(is_swapped, high, low), np.where(is_swapped, low, high)
+        stays = move.step < 0
+        return np.where(stays, own, codes[move.step]), np.where(stays, own, codes[move.step + 1])
 
 
 def categorical_columns(forest: Forest) -> frozenset[int]:
     """Columns that trees split by category."""
     return frozenset(np.unique(forest.feature[forest.is_categorical]).tolist())
-
-
-def _placed(points: np.ndarray, place: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """A point for every row, or the row's own where the place is -1."""
-    placed = points[place]
-    stays = place < 0
-    return np.where(stays, own, placed) if stays.any() else placed
-
-
-def _widened(codes: np.ndarray) -> np.ndarray:
-    """Codes in 32 bits, of which missing is the largest number."""
-    wide = codes.astype(np.uint32)
-    wide[codes == np.iinfo(codes.dtype).max] = MISSING
-    return wide

@@ -87,9 +87,9 @@ class PredictionResponder:
                 old = values.get(move.column)
                 if old is None:
                     old = values[move.column] = _values(rows, move)
-                for side, place in enumerate((move.low, move.high)):
-                    part = slice((2 * k + side) * n_rows, (2 * k + side + 1) * n_rows)
-                    _put(old[part], move.points, place)
+                for end in (0, 1):
+                    part = slice((2 * k + end) * n_rows, (2 * k + end + 1) * n_rows)
+                    _put(old[part], move, end)
             response = self._respond(_rows.with_values(rows, values))
             response = response.reshape(len(some), 2, n_rows, self.n_outputs)
             out[start : start + step] = response[:, 1] - response[:, 0]
@@ -102,9 +102,8 @@ class PredictionResponder:
         values = {move.column: _values(rows, move) for move in (first, second)}
         for corner in range(4):
             part = slice(corner * n_rows, (corner + 1) * n_rows)
-            one, other = (first.low, first.high)[corner // 2], (second.low, second.high)[corner % 2]
-            _put(values[first.column][part], first.points, one)
-            _put(values[second.column][part], second.points, other)
+            _put(values[first.column][part], first, corner // 2)
+            _put(values[second.column][part], second, corner % 2)
         response = self._respond(_rows.with_values(rows, values))
         corners = response.reshape(4, n_rows, self.n_outputs)
         return (corners[3] - corners[1]) - (corners[2] - corners[0])
@@ -117,6 +116,7 @@ def _values(rows, move: Move) -> np.ndarray:
     return own.astype(dtype)
 
 
-def _put(values: np.ndarray, points: np.ndarray, place: np.ndarray) -> None:
-    moved = place >= 0
-    values[moved] = points[place[moved]]
+def _put(values: np.ndarray, move: Move, end: int) -> None:
+    """Write one end of each row's step, 0 for the low one, where there is a step."""
+    moved = move.step >= 0
+    values[moved] = move.points[move.step[moved] + end]

@@ -11,26 +11,25 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A column, points that it may take, and two of these for every row.
+    """A column, points that it may take, and a step between two of these for every row.
 
     Parameters
     ----------
     column : int
     points : ndarray of shape (n_points,)
         Numbers, or labels of a column of labels.
-    low, high : ndarray of shape (n_rows,), int
-        Numbers of points. The row's own value lies between the two, or is one of them; both
-        are -1 where the row is to stay as it is.
+    step : ndarray of shape (n_rows,), int
+        The row's own value lies between point ``step`` and the next one, or is one of them; -1
+        where the row is to stay as it is.
     """
 
     column: int
     points: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    step: np.ndarray
 
     def part(self, rows: slice) -> Move:
         """The move of some of the rows."""
-        return Move(self.column, self.points, self.low[rows], self.high[rows])
+        return Move(self.column, self.points, self.step[rows])
 
 
 class Responder(Protocol):
