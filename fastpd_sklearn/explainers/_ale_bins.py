@@ -95,10 +95,13 @@ def _quick_edges(values: np.ndarray, n_bins: int) -> np.ndarray | None:
         return one[filled] if np.array_equal(one[bucket], values) else None
     wanted = _wanted(n_bins, float(len(values)))
     rank = np.maximum(np.ceil(wanted).astype(np.intp) - 1, 0)
-    place = np.searchsorted(np.cumsum(count), rank, side="right")
+    behind = np.cumsum(count[filled])
+    place = np.searchsorted(behind, rank, side="right")
+    holds_edge = np.zeros(len(filled), bool)
+    holds_edge[place] = True
+    left_out = np.cumsum(np.where(holds_edge, 0, count[filled]))
     is_sorted = np.zeros(len(count), bool)
-    is_sorted[place] = True
-    left_out = np.cumsum(np.where(is_sorted, 0, count))
+    is_sorted[filled] = holds_edge
     return np.unique(np.sort(values[is_sorted[bucket]])[rank - left_out[place]])
 
 
@@ -106,8 +109,8 @@ def _buckets(values: np.ndarray) -> np.ndarray:
     """Numbers from 0 on that ascend with the values: the first 16 bits of a float32."""
     with np.errstate(over="ignore", under="ignore"):
         bits = (values.astype(np.float32) + np.float32(0)).view(np.int32)  # -0.0 is 0.0
-    ascending = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    return (ascending >> 16).astype(np.intp) + 2**15
+    first = (bits ^ ((bits >> 31) & 0x7FFFFFFF)) >> 16
+    return (first - first.min()).astype(np.intp)
 
 
 def number_bins(values: np.ndarray, edges: np.ndarray) -> Bins:
