@@ -3,7 +3,9 @@
 A row's response is constant between the codes of a column, so that its curve is a step function,
 found by one walk: a node that tests the column parts the points of the curve, which stay one
 interval of them, and any other node parts the rows. A leaf adds to the ends of its interval, and
-one cumulative sum makes the curves of a block of rows. There, the rows of the block lie together
+one cumulative sum makes the curves of a block of rows. Where no test of the column lies on the way
+nor below, a row arrives at its own leaf whatever the point; a caller who knows these leaves, since
+many columns have curves of the same rows, spares the walk the rest of the way. The rows of a block lie together
 for each point, which suits inverse links; the mean of a response over the rows, on which trees do
 not add up, costs little more than the link itself.
 
@@ -12,7 +14,7 @@ individual conditional expectation.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -61,6 +63,7 @@ cdef struct Frame:
     int64_t first
     int64_t last
     int64_t top
+    bint is_held            # whether a player that is held has been tested on the way
     Side side[2]
 
 
@@ -75,6 +78,10 @@ cdef struct Job:
     const double* intercept
     int64_t arena_room
     int64_t n_slots
+    const uint8_t* matters  # by node: whether a player that is held is tested there or below
+    const int32_t* leaf     # leaf[tree * leaf_step + row]: where rows arrive as they are, or NULL
+    int64_t leaf_step
+    int32_t* leaf_out       # where to write these, and nothing else; or NULL
 
 
 cdef struct Scratch:
@@ -86,6 +93,7 @@ cdef struct Scratch:
     double* margin          # margin[output * rows + row], and room for as many responses
     double* weight
     int64_t* offset         # of the block's rows within the columns
+    int64_t first_row       # of the block
 
 
 cdef int64_t _rows_of_block(const Job* job, int64_t n_leaves) noexcept:
@@ -175,6 +183,36 @@ cdef void _emit(
         more_a = next_run(&job.points[0], frame.side[0], scratch.arena, &state_a, &a, &end_a)
 
 
+cdef void _emit_own(
+    const Job* job, const Frame* frame, int64_t tree, const Scratch* scratch
+) noexcept nogil:
+    """Add each row's own leaf at all points."""
+    cdef const int32_t* leaf = job.leaf + tree * job.leaf_step + scratch.first_row
+    cdef const double* value = job.trees.leaf_value
+    cdef double* cell = scratch.curve + job.trees.tree_output[tree] * job.cells * job.rows
+    cdef int64_t v, i, n_values = job.trees.n_values
+    cdef int32_t row
+    for v in range(n_values):
+        for i in range(frame.first, frame.last):
+            row = scratch.row[i]
+            cell[row] += value[leaf[row] * n_values + v]
+        cell += job.cells * job.rows
+
+
+cdef void _arrive(
+    const Job* job, const Frame* frame, int64_t tree, const Scratch* scratch
+) noexcept nogil:
+    cdef int32_t leaf = job.trees.node[frame.node].slot
+    cdef int64_t i
+    if job.leaf_out != NULL:
+        for i in range(frame.first, frame.last):
+            job.leaf_out[tree * job.leaf_step + scratch.first_row + scratch.row[i]] = leaf
+    elif job.leaf != NULL and not frame.is_held:
+        _emit_own(job, frame, tree, scratch)
+    else:
+        _emit(job, frame, tree, leaf, scratch)
+
+
 cdef void _walk(
     const Job* job, const Codes* codes, int64_t m, int64_t tree, Scratch* scratch
 ) noexcept nogil:
@@ -184,16 +222,19 @@ cdef void _walk(
     cdef Frame at
     cdef Side left, right
     cdef int64_t size = 0, k, middle
-    at.node, at.first, at.last, at.top = job.trees.root[tree], 0, m, 0
+    at.node, at.first, at.last, at.top, at.is_held = job.trees.root[tree], 0, m, 0, False
     for k in range(job.n_free):
         at.side[k] = whole_side(&job.points[k], scratch.arena, &at.top)
     while True:
         node = job.trees.node + at.node
         while node.left >= 0:
+            if job.leaf != NULL and not at.is_held and not job.matters[at.node]:
+                break
             k = 0
             while k < job.n_free and job.points[k].player != node.player:
                 k += 1
             if k < job.n_free:
+                at.is_held = True
                 split_side(&job.trees, &job.points[k], codes, node, at.side[k], &left, &right,
                            scratch.arena, &at.top)
                 if is_empty(left):
@@ -225,7 +266,7 @@ cdef void _walk(
                     size += 1
                     at.node, at.last = node.left, middle
             node = job.trees.node + at.node
-        _emit(job, &at, tree, node.slot, scratch)
+        _arrive(job, &at, tree, scratch)
         if size == 0:
             return
         size -= 1
@@ -241,6 +282,7 @@ cdef void _differences(
     memset(
         scratch.curve, 0, job.trees.n_outputs * job.cells * job.rows * sizeof(double)
     )
+    scratch.first_row = first_row
     for r in range(m):
         scratch.row[r] = <int32_t> r
     for s in range(job.n_slots):
@@ -298,13 +340,15 @@ cdef void _respond(const Job* job, int link, Scratch* scratch, double* response)
 cdef int _fill_group(
     const Job* job, int64_t first_block, int64_t last_block, double* out
 ) noexcept nogil:
-    """The curves of some blocks of rows."""
+    """The curves of some blocks of rows; NULL for leaves alone."""
     cdef int64_t block, row
     cdef Scratch scratch
     cdef int status = _scratch_init(&scratch, job)
     for block in range(first_block, last_block if status == 0 else first_block):
         row = block * job.rows
         _differences(job, row, min(job.rows, job.codes.n_rows - row), &scratch)
+        if out == NULL:
+            continue
         _write_curves(job, row, min(job.rows, job.codes.n_rows - row), &scratch, out)
     _scratch_free(&scratch)
     return status
@@ -340,6 +384,10 @@ cdef int _sum_group(
     return status
 
 
+cdef const int32_t* _address(const int32_t[:, :] leaves) except NULL:
+    return &leaves[0, 0]
+
+
 cdef class Individual:
     """Responses of rows of which one player, or two, are held at points.
 
@@ -354,16 +402,18 @@ cdef class Individual:
     cdef Trees trees
     cdef list points
     cdef const double[::1] intercept
+    cdef const uint8_t[::1] _matters
 
     def __init__(self, Trees trees, intercept, points):
         self.trees, self.points, self.intercept = trees, list(points), intercept
+        self._matters = np.empty(0, np.uint8)
 
     @property
     def shape(self):
         """Number of points of each player."""
         return tuple(points.size for points in self.points)
 
-    cdef Job _job(self, BinnedRows rows) except *:
+    cdef Job _job(self, BinnedRows rows, leaves) except *:
         cdef Job job
         cdef int64_t k
         cdef Points points
@@ -381,9 +431,53 @@ cdef class Individual:
         job.cells = job.size[0] * job.size[1]
         job.rows = _rows_of_block(&job, len(self.trees.leaf_value))
         job.intercept = &self.intercept[0]
+        if leaves is not None and leaves.size:
+            if self._matters.shape[0] == 0:
+                self._matters = self._find_matters()
+            job.leaf, job.leaf_step = _address(leaves), leaves.strides[0] // sizeof(int32_t)
+            job.matters = &self._matters[0]
         return job
 
-    def curves(self, BinnedRows rows, int n_threads, out=None):
+    def _find_matters(self):
+        """By node: whether a player that is held is tested there or below."""
+        nodes = self.trees.nodes
+        cdef const int32_t[::1] left = nodes["left"].copy(), right = nodes["right"].copy()
+        held = [points.player for points in self.points]
+        cdef uint8_t[::1] matters = np.isin(nodes["player"], held).astype(np.uint8)
+        cdef int64_t node
+        for node in range(left.shape[0] - 1, -1, -1):  # children come after their parents
+            if left[node] >= 0:
+                matters[node] |= matters[left[node]] | matters[right[node]]
+        return np.asarray(matters)
+
+    def leaves(self, BinnedRows rows, int n_threads):
+        """Where rows arrive as they are.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+        n_threads : int
+
+        Returns
+        -------
+        ndarray of shape (n_trees, n_rows), int32
+            Numbers of leaves, in the order of the nodes.
+        """
+        found = np.empty((self.trees.n_trees, rows.n_rows), np.int32)
+        if not found.size:
+            return found
+        cdef int32_t[:, ::1] target = found
+        cdef Job job = Individual(self.trees, self.intercept, [])._job(rows, None)
+        job.leaf_out, job.leaf_step = &target[0, 0], rows.n_rows
+        cdef int64_t n_blocks = (rows.n_rows + job.rows - 1) // job.rows, block
+        status_array = np.zeros(n_blocks, np.int32)
+        cdef int32_t[::1] status = status_array
+        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            status[block] = _fill_group(&job, block, block + 1, NULL)
+        self._check(status_array, 1)
+        return found
+
+    def curves(self, BinnedRows rows, int n_threads, out=None, leaves=None):
         """Margins of every row at all points.
 
         Parameters
@@ -392,13 +486,15 @@ cdef class Individual:
         n_threads : int
         out : ndarray of shape (n_outputs, n_rows, n_cells), float64, C order, default=None
             Where to write them.
+        leaves : ndarray of shape (n_trees, n_rows), int32, default=None
+            From :meth:`leaves`, where they are known already.
 
         Returns
         -------
         ndarray of shape (n_outputs, n_rows, n_cells), float64
             The points of the second player vary fastest.
         """
-        cdef Job job = self._job(rows)
+        cdef Job job = self._job(rows, leaves)
         if out is None:
             out = np.empty((job.trees.n_outputs, job.codes.n_rows, job.cells))
         cdef double[:, :, ::1] target = out
@@ -415,7 +511,7 @@ cdef class Individual:
         self._check(status_array, job.cells)
         return out
 
-    def sums(self, BinnedRows rows, sample_weight, link, int n_threads):
+    def sums(self, BinnedRows rows, sample_weight, link, int n_threads, leaves=None):
         """Weighted sums of a response over the rows, at all points.
 
         Parameters
@@ -426,14 +522,16 @@ cdef class Individual:
             From margins to the response: a key of `LINKS`, or a function from an array of
             shape (n, n_outputs) to one of shape (n, n_responses).
         n_threads : int
+        leaves : ndarray of shape (n_trees, n_rows), int32, default=None
+            From :meth:`leaves`, where they are known already.
 
         Returns
         -------
         ndarray of shape (n_responses, *shape), float64
         """
         if callable(link):
-            return self._sums_of_calls(rows, sample_weight, link, n_threads)
-        cdef Job job = self._job(rows)
+            return self._sums_of_calls(rows, sample_weight, link, n_threads, leaves)
+        cdef Job job = self._job(rows, leaves)
         cdef int which = LINKS[link]
         cdef const double[::1] weights = np.empty(0) if sample_weight is None else sample_weight
         cdef const double* weight = NULL if sample_weight is None else &weights[0]
@@ -455,7 +553,7 @@ cdef class Individual:
             out += total_array[g]
         return out[:size].reshape(job.trees.n_outputs, *self.shape)
 
-    def _sums_of_calls(self, BinnedRows rows, sample_weight, link, int n_threads):
+    def _sums_of_calls(self, BinnedRows rows, sample_weight, link, int n_threads, leaves):
         shape = self.shape
         n_outputs, cells = self.trees.n_outputs, int(np.prod(shape))
         step = max(1, CALL_CELLS // max(1, cells * n_outputs))
@@ -463,7 +561,8 @@ cdef class Individual:
         total = 0.0
         for start in range(0, rows.n_rows, step):
             part = slice_rows(rows, start, min(rows.n_rows, start + step))
-            margins = self.curves(part, n_threads).reshape(n_outputs, -1)
+            own = None if leaves is None else leaves[:, start:start + part.n_rows]
+            margins = self.curves(part, n_threads, leaves=own).reshape(n_outputs, -1)
             response = np.asarray(link(np.ascontiguousarray(margins.T)), dtype=np.float64)
             response = response.reshape(part.n_rows, cells, -1)
             total = total + np.einsum("r,rck->kc", weights[start:start + part.n_rows], response)

@@ -99,6 +99,10 @@ class WalkModel:
         margins = Individual(self.trees, self.intercept, []).curves(rows, n_threads)
         return np.ascontiguousarray(margins[:, :, 0].T)
 
+    def leaves(self, rows: BinnedRows, n_threads: int) -> np.ndarray:
+        """Where rows arrive as they are, int32 of shape (n_trees, n_rows)."""
+        return Individual(self.trees, self.intercept, []).leaves(rows, n_threads)
+
     def points(self, rows: BinnedRows, player: int) -> tuple[Points, np.ndarray]:
         """The different points that some rows are for a player.
 
@@ -169,6 +173,7 @@ class WalkModel:
         points: Sequence[Points],
         n_threads: int,
         out: np.ndarray | None = None,
+        leaves: np.ndarray | None = None,
     ) -> np.ndarray:
         """Margins of every row with one player, or two, held at points.
 
@@ -180,12 +185,14 @@ class WalkModel:
         n_threads : int
         out : ndarray of shape (n_outputs, n_rows, n_points), float64, C order, default=None
             Where to write them; the points of two players as their product.
+        leaves : ndarray of shape (n_trees, n_rows), int32, default=None
+            From :meth:`leaves`, where they are known already.
 
         Returns
         -------
         ndarray of shape (n_outputs, n_rows, n_points of the first, ...), float64
         """
-        made = Individual(self.trees, self.intercept, points).curves(rows, n_threads, out)
+        made = Individual(self.trees, self.intercept, points).curves(rows, n_threads, out, leaves)
         return made.reshape(*made.shape[:2], *(p.size for p in points))
 
     def response_sums(
@@ -195,6 +202,7 @@ class WalkModel:
         link: str | Callable,
         sample_weight: np.ndarray | None,
         n_threads: int,
+        leaves: np.ndarray | None = None,
     ) -> np.ndarray:
         """Weighted sums over the rows of a response, with one player, or two, held at points.
 
@@ -208,13 +216,15 @@ class WalkModel:
             shape (n, n_outputs) to one of shape (n, n_responses).
         sample_weight : ndarray of shape (n_rows,), float64, or None
         n_threads : int
+        leaves : ndarray of shape (n_trees, n_rows), int32, default=None
+            From :meth:`leaves`, where they are known already.
 
         Returns
         -------
         ndarray of shape (n_responses, n_points of the first, ...), float64
         """
         individual = Individual(self.trees, self.intercept, points)
-        return individual.sums(rows, sample_weight, link, n_threads)
+        return individual.sums(rows, sample_weight, link, n_threads, leaves)
 
     def held(self, rows: BinnedRows, players: Sequence[int], other: BinnedRows, index):
         """Rows with the codes that other rows have for some players.

@@ -22,6 +22,12 @@ from fastpd_sklearn.forest._inputs import InputMap
 BLOCK_BYTES = 2**24
 """Memory for what moves add to a block of rows."""
 
+LEAVES_BYTES = 2**26
+"""The most memory for rows' own leaves."""
+
+FEW_AXES = 3
+"""From so many on it pays off to know the rows' own leaves."""
+
 
 class ForestResponder:
     """Reads all moved responses off the trees.
@@ -78,8 +84,10 @@ class ForestResponder:
     def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
+        leaves = self._leaves(rows, len(axes))
         for held, place in self._held(axes):
-            margins = self._walks.curves(rows, [held], self._threads(X.shape[0]))
+            n_threads = self._threads(rows.n_rows)
+            margins = self._walks.curves(rows, [held], n_threads, leaves=leaves)
             if self._inverse_link is not None:
                 flat = margins.reshape(self.n_outputs, -1)
                 margins = self._respond(flat.T).T.reshape(margins.shape)
@@ -91,10 +99,19 @@ class ForestResponder:
     ) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
+        leaves = self._leaves(rows, len(axes))
         link = "identity" if self._inverse_link is None else self._inverse_link
         for held, place in self._held(axes):
-            n_threads = self._threads(X.shape[0])
-            yield self._walks.response_sums(rows, [held], link, weights, n_threads)[:, place]
+            n_threads = self._threads(rows.n_rows)
+            yield self._walks.response_sums(rows, [held], link, weights, n_threads, leaves)[
+                :, place
+            ]
+
+    def _leaves(self, rows: BinnedRows, n_axes: int) -> np.ndarray | None:
+        """The rows' own leaves, if there are axes enough for them to pay off, and room."""
+        if n_axes < FEW_AXES or 4 * rows.n_rows * self._forest.n_trees > LEAVES_BYTES:
+            return None
+        return self._walks.leaves(rows, self._threads(rows.n_rows))
 
     def _held(self, axes: list[tuple[int, np.ndarray]]) -> Iterator[tuple[Points, np.ndarray]]:
         """The different points of columns, and which of them each given point is."""
