@@ -165,3 +165,27 @@ def core_of_leaf(values):
     builder = ForestBuilder(1, len(values), False, False)
     builder.add(left=[-1], right=[-1], feature=[-1], threshold=[0.0], value=[values], cover=[1.0])
     return core_of(builder.build(np.zeros(len(values))))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("groups", OWNERS)
+@pytest.mark.parametrize("name", FORESTS)
+def test_curves_from_leaves_that_are_known(name, groups, n_threads):
+    forest, owner, core = setting(name, groups)
+    rng = np.random.default_rng(8)
+    X, points = inputs_for(forest, 90), inputs_for(forest, 60)[37:44]
+    rows, held = bin_rows(core, X), bin_rows(core, points)
+    leaves = core.walks.leaves(rows, n_threads)
+    value = core.walks.trees.leaf_value[leaves]
+    total = np.repeat(forest.intercept[None, :], len(X), axis=0)
+    for tree, first in enumerate(forest.tree_output):
+        total[:, first : first + value.shape[2]] += value[tree]
+    assert_allclose(total, oracles.predict_many(forest, X), atol=1e-12)
+    for players in [(0,), (1,), (0, 1)]:
+        at, places = zip(*(core.walks.points(held, k) for k in players), strict=True)
+        truth = held_margins(forest, owner, X, players, points)
+        curves = core.walks.curves(rows, at, n_threads, leaves=leaves)
+        assert_allclose(placed(curves, places), truth, atol=1e-12)
+        for link in (np.exp, "exp"):
+            sums = core.walks.response_sums(rows, at, link, None, n_threads, leaves)
+            assert_allclose(placed(sums, places), np.exp(truth).sum(axis=1), rtol=1e-12)

@@ -2,92 +2,103 @@
 
 import numpy as np
 import pytest
-from fastpd_sklearn.core.moves import Walker
+from fastpd_sklearn.core.moves import Steps, Walker
+from fastpd_sklearn.core.walk_model import WalkModel
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 from tests import oracles
-from tests.core.grow import core_of, grow, rows_for
+from tests.core.grow import grow, rows_for
 
 FORESTS = {
     "shallow": {"n_nodes": 4},
     "deep": {"n_nodes": 40},
+    "very deep": {"n_nodes": 300},
     "strict float32": {"n_nodes": 12, "strict": True, "single": True},
     "zero is missing": {"n_nodes": 15, "zero": True},
     "several outputs": {"n_nodes": 10, "width": 2, "n_outputs": 4},
     "no test": {"n_nodes": 0},
 }
-WIDE = np.uint32(0xFFFFFFFF)
 
 
-def wide_codes(core, X, slot):
-    rows, _ = core.bins.bin_matrix(X, 1)
-    codes = rows.column(slot)
-    return np.where(codes == np.iinfo(codes.dtype).max, WIDE, codes.astype(np.uint32))
+def walks_of(forest):
+    players = np.arange(forest.n_inputs, dtype=np.int32)
+    return WalkModel(forest, players, forest.n_inputs, ZERO_THRESHOLD)
 
 
-def ends_of(core, X, rng):
-    """For every column two rows of ``X`` to take the value from, on both sides of the row's own."""
-    low, high = [], []
-    for slot in range(len(core.bins.columns)):
-        codes = wide_codes(core, X, slot).astype(np.int64)
-        one, other = np.empty((2, len(X)), np.int64)
-        for i, code in enumerate(codes):
-            known = codes < WIDE
-            below = np.flatnonzero(known & (codes <= code))
-            above = np.flatnonzero(known & (codes >= code))
-            is_missing = code == WIDE
-            one[i] = i if is_missing else rng.choice(below)
-            other[i] = i if is_missing else rng.choice(above)
-        low.append(one)
-        high.append(other)
-    return np.array(low), np.array(high)
+def steps_of(X, column, order, rng):
+    """Points, rows of ``X``, and a step for every row which lies between its ends."""
+    values = X[:, column]
+    known = np.flatnonzero(~np.isnan(values))
+    points = rng.choice(known, 7) if len(known) else np.empty(0, int)
+    is_categorical = column == X.shape[1] - 1
+    if order == "ascending" and not is_categorical:  # numbers in bins
+        points = points[np.argsort(values[points])]
+        step = np.searchsorted(values[points], values) - 1
+        step[np.isnan(values) | (step >= len(points) - 1)] = -1
+    else:  # categories: a row is at one of the ends
+        points = np.append(points, rng.integers(len(X)))  # which may be missing
+        place = np.array([next(iter(np.flatnonzero(same)), -1) for same in (
+            (values[points] == v) | (np.isnan(values[points]) & np.isnan(v)) for v in values
+        )])
+        step = np.where((place >= 0) & (place < len(points) - 1), place, -1)
+    return points, step
 
 
-@pytest.mark.parametrize("n_rows", [1, 31, 70])
+@pytest.mark.parametrize("order", ["ascending", "any"])
+@pytest.mark.parametrize("n_rows", [1, 31, 300])
 @pytest.mark.parametrize("name", FORESTS)
-def test_moves_change_what_predictions_change(name, n_rows):
+def test_moves_change_what_predictions_change(name, n_rows, order):
     rng = np.random.default_rng(n_rows)
     forest = grow(rng, 4, **FORESTS[name])
-    core = core_of(forest)
+    walks = walks_of(forest)
     X = rows_for(rng, n_rows, 4)
-    rows, _ = core.bins.bin_matrix(X, 1)
-    n_slots = len(core.bins.columns)
-    sources = ends_of(core, X, rng) if n_slots else np.empty((2, 0, n_rows), np.int64)
-    codes = [wide_codes(core, X, slot) for slot in range(n_slots)]
-    ends = [
-        np.array([c[s] for c, s in zip(codes, side, strict=True)], np.uint32).reshape(-1, n_rows)
-        for side in sources
-    ]
-    walker = Walker(core.bins.tests, forest)
-    found = walker.move(rows, np.arange(n_slots, dtype=np.int32), *ends, 1)
-    assert found.shape == (n_slots, 2, forest.n_outputs, n_rows)
+    rows, _ = walks.bins.bin_matrix(X, 1)
+    columns = [int(c) for c in walks.bins.columns for _ in range(2)]  # two moves of each column
+    made = [steps_of(X, column, order, rng) for column in columns]
+    moves = []
+    for column, (points, step) in zip(columns, made, strict=True):
+        slot = walks.bins.columns.tolist().index(column)
+        own = rows.column(slot)
+        n_codes = int(walks.bins.n_codes[slot])
+        if len(points):
+            moves.append(Steps(slot, own[points], step, own, walks.is_line[column], n_codes))
+    made = [(column, *two) for column, two in zip(columns, made, strict=True) if len(two[0])]
+    walker = Walker(walks.trees)
+    apart = walker.move(rows, moves, True, 1)
+    together = walker.move(rows, moves, False, 1)
+    assert apart.shape == (len(moves), 2, forest.n_outputs, n_rows)
     own = oracles.predict_many(forest, X)
-    for slot, column in enumerate(core.bins.columns):
+    for k, (column, points, step) in enumerate(made):
+        truth = []
         for end in (0, 1):
             moved = X.copy()
-            moved[:, column] = X[sources[end][slot], column]
-            truth = oracles.predict_many(forest, moved) - own
-            assert_allclose(found[slot, end].T, truth, atol=1e-12)
-    again = walker.move(rows, np.arange(n_slots, dtype=np.int32), *ends, 2)
-    assert_array_equal(found, again)
+            moves_here = step >= 0
+            moved[moves_here, column] = X[points[step[moves_here] + end], column]
+            truth.append(oracles.predict_many(forest, moved) - own)
+            assert_allclose(apart[k, end].T, truth[end], atol=1e-12)
+        assert_allclose(together[k, 0].T, truth[1] - truth[0], atol=1e-12)
+    assert_array_equal(apart, walker.move(rows, moves, True, 2))
 
 
-def test_only_the_columns_that_move_are_asked():
-    rng = np.random.default_rng(3)
-    forest = grow(rng, 4, 20)
-    core = core_of(forest)
-    X = rows_for(rng, 50, 4)
-    rows, _ = core.bins.bin_matrix(X, 1)
-    low, high = ends_of(core, X, rng)
-    slot = 1
-    codes = wide_codes(core, X, slot)
-    of_slot = np.full(len(core.bins.columns), -1, np.int32)
-    of_slot[slot] = 0
-    walker = Walker(core.bins.tests, forest)
-    found = walker.move(rows, of_slot, codes[low[[slot]]], codes[high[[slot]]], 1)
-    assert found.shape == (1, 2, 1, 50)
-    own = oracles.predict_many(forest, X)
-    moved = X.copy()
-    moved[:, core.bins.columns[slot]] = X[high[slot], core.bins.columns[slot]]
-    assert_allclose(found[0, 1].T, oracles.predict_many(forest, moved) - own, atol=1e-12)
-    assert np.any(found != 0)
+def test_blocks_of_rows_do_not_matter():
+    rng = np.random.default_rng(0)
+    forest = grow(rng, 3, 25)
+    walks = walks_of(forest)
+    X = rows_for(rng, 5000, 3)
+    points = np.argsort(X[:60, 0])[:40]
+    column = int(walks.bins.columns[0])
+    points = points[np.argsort(X[points, column])]
+    points = points[~np.isnan(X[points, column])]
+    step = np.searchsorted(X[points, column], X[:, column]) - 1
+    step[np.isnan(X[:, column]) | (step >= len(points) - 1)] = -1
+
+    def moved(part):
+        rows, _ = walks.bins.bin_matrix(X[part], 1)
+        codes = walks.bins.bin_matrix(X[points], 1)[0].column(0)
+        steps = Steps(0, codes, step[part], rows.column(0), True, int(walks.bins.n_codes[0]))
+        return Walker(walks.trees).move(rows, [steps], False, 1)[0, 0, 0]
+
+    parts = [moved(slice(start, start + 100)) for start in range(0, 5000, 100)]
+    assert np.any(parts[0] != 0)
+    assert_allclose(moved(slice(None)), np.concatenate(parts), atol=1e-13)
