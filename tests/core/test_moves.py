@@ -38,9 +38,14 @@ def steps_of(X, column, order, rng):
         step[np.isnan(values) | (step >= len(points) - 1)] = -1
     else:  # categories: a row is at one of the ends
         points = np.append(points, rng.integers(len(X)))  # which may be missing
-        place = np.array([next(iter(np.flatnonzero(same)), -1) for same in (
-            (values[points] == v) | (np.isnan(values[points]) & np.isnan(v)) for v in values
-        )])
+        place = np.array(
+            [
+                next(iter(np.flatnonzero(same)), -1)
+                for same in (
+                    (values[points] == v) | (np.isnan(values[points]) & np.isnan(v)) for v in values
+                )
+            ]
+        )
         step = np.where((place >= 0) & (place < len(points) - 1), place, -1)
     return points, step
 

@@ -24,6 +24,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from fastpd_sklearn import ALEExplainer
+from fastpd_sklearn.explainers._ale_bins import quantile_edges
 from tests.explainers import ale_oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore:X has feature names, but")
@@ -287,6 +288,30 @@ def test_few_values_are_all_edges():
     assert_array_equal(coarse.grid_values[0], [1.0, 7.0])
 
 
+@pytest.mark.parametrize("kind", range(8))
+def test_edges_are_quantiles_of_any_values(kind):
+    make = [
+        lambda n: rng.normal(size=n),
+        lambda n: rng.integers(-5, 5, n) * 1.0,
+        lambda n: np.exp(50 * rng.normal(size=n)),
+        lambda n: rng.choice([-0.0, 0.0, 1.0], n),
+        lambda n: 1e9 + 1e-3 * rng.normal(size=n),
+        lambda n: rng.choice([-1e-60, -0.0, 0.0, 1e-60], n),
+        lambda n: rng.integers(0, 60, n) * 3e306,
+        lambda n: np.repeat(rng.normal(size=n // 4 + 1), 4)[:n],
+    ][kind]
+    rng = np.random.default_rng(kind)
+    for n in (*range(1, 30), 200, 300):
+        for n_bins in (1, 2, 7, 25, 60):
+            values = make(n)
+            truth = np.unique(values)
+            if len(truth) > n_bins + 1:
+                shares = np.linspace(0, 1, n_bins + 1) * (1 - 1e-12)
+                truth = np.unique(np.quantile(values, shares, method="inverted_cdf"))
+            assert_array_equal(quantile_edges(values, None, n_bins), truth)
+            assert_array_equal(quantile_edges(values, np.ones(n), n_bins), truth)
+
+
 @pytest.mark.parametrize("kind", ["forest", "linear"])
 def test_weights_are_repetitions(kind, data, target):
     model = fitted(kind, data, target)
@@ -498,6 +523,23 @@ def test_two_predictions_a_row_and_feature_however_many_bins(data):
     model = Function(lambda a, b, c: a * b + c, 3)
     ALEExplainer(features=[(0, 1)]).fit(model, data)
     assert model.n_rows == 1 + 4 * len(data)
+
+
+def test_numbers_that_stand_for_missing():
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, size=(120, 3)).astype(float)
+    y = X[:, 0] * X[:, 1] + X[:, 2] ** 2 + 5 * (X[:, 0] == 0)
+    models = [
+        xgb.XGBRegressor(n_estimators=20, max_depth=4, missing=0.0, n_jobs=1),
+        lgb.LGBMRegressor(n_estimators=20, zero_as_missing=True, min_child_samples=5, verbose=-1),
+    ]
+    for model in models:
+        model.fit(X, y)
+        for curve in ALEExplainer(n_bins=4).fit(model, X).effects_:
+            j = curve.columns[0]
+            truth, mean, _ = ale_oracle.first_order(model.predict, X, j, curve.grid_values[0])
+            assert_allclose(curve.effect[0], truth, atol=1e-5)
+            assert_allclose(curve.local_effect[0], mean, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["forest", "xgboost binary"])
