@@ -212,7 +212,7 @@ default="auto"
         opened, X, weights = self._open_background(model, background, sample_weight)
         players = self._make_players()
         terms = self._find_terms(players)
-        responder, head = self._make_responder(opened, X)
+        responder, head = self._make_responder(opened, X, {j for term in terms for j in term})
         selection = select_outputs(self.target, head, responder.n_outputs)
         names = [players.name(term) for term in terms]
         output_columns(names, selection)

@@ -11,13 +11,18 @@ from fastpd_sklearn.explainers import _checks, _models
 from fastpd_sklearn.explainers._columns import read_column
 from fastpd_sklearn.explainers._estimator import ModelExplainer
 from fastpd_sklearn.explainers._grid import Template, make_template
-from fastpd_sklearn.explainers._moved_forest import ForestResponder, categorical_columns
+from fastpd_sklearn.explainers._moved_forest import (
+    ForestResponder,
+    absent_value,
+    categorical_columns,
+)
 from fastpd_sklearn.explainers._moved_rows import PredictionResponder
 from fastpd_sklearn.explainers._moves import Responder
 from fastpd_sklearn.explainers._players import Players, make_players
 from fastpd_sklearn.explainers._response import RESPONSE_METHODS, Response
 from fastpd_sklearn.explainers._trees import OpenModel, columns_as_read
-from fastpd_sklearn.forest import Head, _frames, _rows, find_reader
+from fastpd_sklearn.forest import Head, Reading, _frames, _rows, find_reader
+from fastpd_sklearn.forest._inputs import InputMap
 from fastpd_sklearn.forest._parity import check_reading
 from fastpd_sklearn.forest._pipeline import PipelineMap
 
@@ -69,13 +74,20 @@ class LocalExplainer(ModelExplainer):
     def _make_players(self) -> Players:
         return make_players(self.n_features_in_, getattr(self, "feature_names_in_", None), None)
 
-    def _make_responder(self, opened: OpenModel, X) -> tuple[Responder, Head]:
-        """By the trees where the response is theirs or a function of their sum, else by calls."""
+    def _make_responder(self, opened: OpenModel, X, columns) -> tuple[Responder, Head]:
+        """By the trees where the response is theirs or a function of their sum, else by calls.
+
+        Parameters
+        ----------
+        opened : OpenModel
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        columns : iterable of int
+            Those that will be moved.
+        """
         method, reading = self.response_method, opened.reading
-        # The raw columns of a pipeline are moved before its steps, which the trees know nothing of.
-        is_plain = reading is not None and not isinstance(reading.input_map, PipelineMap)
-        if is_plain:
-            head = reading.head
+        reading = None if reading is None else _settled(reading, X)
+        if reading is not None and not _are_mixed(columns, reading.input_map):
+            opened, head = opened._replace(reading=reading), reading.head
             if method == "auto" or method in head.additive:
                 return self._read_responder(opened, X, None), head
             if method == head.link_method:
@@ -83,21 +95,42 @@ class LocalExplainer(ModelExplainer):
                 return self._read_responder(opened, X, head.respond), answer
         respond = Response(opened.model, method)
         n_outputs = respond(_rows.take(X, slice(0, 1))).shape[1]
-        absent = reading.input_map.absent if is_plain else 0.0
-        categorical = categorical_columns(reading.forest) if is_plain else frozenset()
+        absent, categorical = 0.0, frozenset()
+        if reading is not None:
+            absent = absent_value(reading.input_map)
+            categorical = categorical_columns(reading.forest, reading.input_map)
         return PredictionResponder(respond, n_outputs, absent, categorical), respond.head
 
     def _read_responder(self, opened: OpenModel, X, inverse_link) -> ForestResponder:
         model, reader, reading = opened
-        reading = reading._replace(input_map=reading.input_map.settled(X))
         reading.input_map.open(X)
+        is_raw = isinstance(reading.input_map, PipelineMap)
+        template = make_template(X) if is_raw else _row_template(X)
         responder = ForestResponder(
-            reading.forest, reading.input_map, _row_template(X), inverse_link, self.n_jobs
+            reading.forest, reading.input_map, template, inverse_link, self.n_jobs
         )
         check_reading(
             reader, model, reading, X, responder.predict_inputs, random_state=self.random_state
         )
         return responder
+
+
+def _settled(reading: Reading, X) -> Reading | None:
+    """The reading for columns like those of ``X``; None if a step hides what it makes of them."""
+    try:
+        return reading._replace(input_map=reading.input_map.settled(X))
+    except ValueError:
+        if isinstance(reading.input_map, PipelineMap):
+            return None
+        raise
+
+
+def _are_mixed(columns, input_map: InputMap | PipelineMap) -> bool:
+    """Whether a step of a pipeline makes one column of some of these and others."""
+    if not isinstance(input_map, PipelineMap):
+        return False
+    tied = {j for origin in input_map.origins if len(origin.columns) > 1 for j in origin.columns}
+    return not tied.isdisjoint(columns)
 
 
 def _row_template(X) -> Template:

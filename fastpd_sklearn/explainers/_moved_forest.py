@@ -18,6 +18,8 @@ from fastpd_sklearn.explainers._moves import Move
 from fastpd_sklearn.forest import Forest
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 from fastpd_sklearn.forest._inputs import InputMap
+from fastpd_sklearn.forest._pipeline import PipelineMap
+from fastpd_sklearn.forest._transformers import LABELS, SAME
 
 BLOCK_BYTES = 2**24
 """Memory for what moves add to a block of rows."""
@@ -35,8 +37,9 @@ class ForestResponder:
     Parameters
     ----------
     forest : Forest
-    input_map : InputMap
-        Settled on the background.
+    input_map : InputMap or PipelineMap
+        Settled on the background. Of a pipeline its raw columns are moved, but for those that a
+        step mixes with others.
     template : Template
         Makes rows that hold the points of a move.
     inverse_link : callable, default=None
@@ -58,12 +61,15 @@ class ForestResponder:
         self._forest, self._input_map, self._template = forest, input_map, template
         self._inverse_link, self._n_jobs = inverse_link, n_jobs
         self.n_outputs = forest.n_outputs
-        self.absent = input_map.absent
-        players = np.arange(forest.n_inputs, dtype=np.int32)
-        self._walks = WalkModel(forest, players, forest.n_inputs, ZERO_THRESHOLD)
+        self.absent = absent_value(input_map)
+        self._is_raw = isinstance(input_map, PipelineMap)
+        owner, n_columns = np.arange(forest.n_inputs, dtype=np.int32), forest.n_inputs
+        if self._is_raw:
+            n_columns = input_map.n_columns
+            owner = input_map.owner([(j,) for j in range(n_columns)])
+        self._walks = WalkModel(forest, owner, n_columns, ZERO_THRESHOLD)
         self._bins = self._walks.bins
-        self.categorical = categorical_columns(forest)
-        self._slot = {int(column): slot for slot, column in enumerate(self._bins.columns)}
+        self.categorical = categorical_columns(forest, input_map)
         self._walker = Walker(self._walks.trees)
 
     def __reduce__(self):
@@ -121,11 +127,12 @@ class ForestResponder:
 
     def breaks(self, column: int) -> np.ndarray | None:
         """See :class:`Responder`."""
-        if column not in self._slot:
-            return np.empty(0)
-        if column in self.categorical:
+        slots = self._walks.slots[column]
+        if column in self.categorical or self._is_raw:
             return None
-        edges = curve_edges(self._input_map, self._bins, self._slot[column])
+        if not len(slots):
+            return np.empty(0)
+        edges = curve_edges(self._input_map, self._bins, int(slots[0]))
         return effective_breaks(edges, self._forest.strict, self._forest.single)
 
     def pieces(self, breaks: np.ndarray) -> np.ndarray:
@@ -135,35 +142,28 @@ class ForestResponder:
     def differences(self, X, moves: list[Move]) -> np.ndarray:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        apart = self._inverse_link is not None
         # A move's responses lie together: its moments are taken over the rows.
         out = np.zeros((len(moves), self.n_outputs, X.shape[0])).transpose(0, 2, 1)
-        tested = [k for k, move in enumerate(moves) if move.column in self._slot]
-        if not tested:
-            return out
-        steps = self._steps(rows, [moves[k] for k in tested])
-        added = self._walker.move(rows, steps, apart, self._threads(X.shape[0]))
-        added = added.transpose(0, 1, 3, 2)
-        if not apart and len(tested) == len(moves):
-            return added[:, 0]
-        margins = self._margins(rows) if apart else None
-        for k, ends in zip(tested, added, strict=True):
-            if margins is None:
-                out[k] = ends[0]
-            else:
-                out[k] = self._respond(margins + ends[1]) - self._respond(margins + ends[0])
+        n_slots = [len(self._walks.slots[move.column]) for move in moves]
+        near = [k for k, n in enumerate(n_slots) if n == 1]
+        if near:
+            differences = self._walked(rows, [moves[k] for k in near])
+            if len(near) == len(moves):
+                return differences
+            out[near] = differences
+        for k in [k for k, n in enumerate(n_slots) if n > 1]:
+            low, high = (self._held_response(rows, ends) for ends in self._ends(rows, [moves[k]]))
+            out[k] = high - low
         return out
 
     def mixed_difference(self, X, first: Move, second: Move) -> np.ndarray:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        if first.column not in self._slot or second.column not in self._slot:
+        if not all(len(self._walks.slots[move.column]) for move in (first, second)):
             return np.zeros((X.shape[0], self.n_outputs))
-        ends = [self._ends(rows, move) for move in (first, second)]
+        ends = [self._ends(rows, [move]) for move in (first, second)]
         corner = [
-            self._respond(self._margins(rows, {first.column: one, second.column: other}))
-            for one in ends[0]
-            for other in ends[1]
+            self._held_response(rows, {**one, **other}) for one in ends[0] for other in ends[1]
         ]
         return (corner[3] - corner[1]) - (corner[2] - corner[0])
 
@@ -175,48 +175,81 @@ class ForestResponder:
     def _bin(self, X) -> BinnedRows:
         return bin_rows(self._input_map, self._bins, X, self._threads(X.shape[0]))
 
-    def _margins(self, rows: BinnedRows, held: dict[int, np.ndarray] | None = None) -> np.ndarray:
-        """Raw prediction, with some columns held at other codes."""
-        if held:
-            rows = BinnedRows(rows.data.copy(), rows.offset, rows.width, rows.n_rows)
-            for column, codes in held.items():
-                rows.column(self._slot[column])[:] = codes
+    def _held_response(self, rows: BinnedRows, held: dict[int, np.ndarray]) -> np.ndarray:
+        """The response with some binned columns held at other codes."""
+        rows = BinnedRows(rows.data.copy(), rows.offset, rows.width, rows.n_rows)
+        for slot, codes in held.items():
+            rows.column(slot)[:] = codes
+        return self._respond(self._margins(rows))
+
+    def _margins(self, rows: BinnedRows) -> np.ndarray:
+        """Raw prediction."""
         return self._walks.predict(rows, self._threads(rows.n_rows))
 
     def _respond(self, margins: np.ndarray) -> np.ndarray:
         return margins if self._inverse_link is None else self._inverse_link(margins)
 
-    def _codes(self, points: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
-        """The codes of some points of some columns, all made in one go."""
+    def _codes(self, moves: list[Move]) -> list[list[np.ndarray]]:
+        """The codes of each move's points in the slots of its column, all made in one go."""
+        points = {move.column: move.points for move in moves}
         size = max(len(p) for p in points.values())
         padded = {j: p[np.minimum(np.arange(size), len(p) - 1)] for j, p in points.items()}
         rows = self._bin(self._template.rows(padded))
-        return {j: rows.column(self._slot[j])[: len(p)] for j, p in points.items()}
-
-    def _steps(self, rows: BinnedRows, moves: list[Move]) -> list[Steps]:
-        """Moves as the walk takes them."""
-        codes = self._codes({move.column: move.points for move in moves})
-        slots = [self._slot[move.column] for move in moves]
         return [
-            Steps(
-                slot,
-                codes[move.column],
-                move.step,
-                rows.column(slot),
-                self._walks.is_line[move.column],
-                int(self._bins.n_codes[slot]),
-            )
-            for slot, move in zip(slots, moves, strict=True)
+            [rows.column(slot)[: len(move.points)] for slot in self._walks.slots[move.column]]
+            for move in moves
         ]
 
-    def _ends(self, rows: BinnedRows, move: Move) -> tuple[np.ndarray, np.ndarray]:
-        """The codes that a move gives to its column."""
-        codes = self._codes({move.column: move.points})[move.column]
-        own = rows.column(self._slot[move.column])
-        stays = move.step < 0
-        return np.where(stays, own, codes[move.step]), np.where(stays, own, codes[move.step + 1])
+    def _walked(self, rows: BinnedRows, moves: list[Move]) -> np.ndarray:
+        """Differences over moves of columns that are one binned column each."""
+        apart = self._inverse_link is not None
+        steps = [
+            self._steps(rows, move, codes)
+            for move, (codes,) in zip(moves, self._codes(moves), strict=True)
+        ]
+        added = self._walker.move(rows, steps, apart, self._threads(rows.n_rows))
+        added = added.transpose(0, 1, 3, 2)
+        if not apart:
+            return added[:, 0]
+        margins = self._margins(rows)
+        return np.stack(
+            [self._respond(margins + high) - self._respond(margins + low) for low, high in added]
+        )
+
+    def _steps(self, rows: BinnedRows, move: Move, codes: np.ndarray) -> Steps:
+        """A move as the walk takes it."""
+        slot = int(self._walks.slots[move.column][0])
+        own = rows.column(slot)
+        cuts = self._walks.is_line[move.column]
+        if cuts and self._is_raw:  # what a pipeline makes of values may be in any order
+            stays = move.step < 0
+            is_above, is_below = own >= codes[move.step], own <= codes[move.step + 1]
+            cuts = bool(np.all(stays | (is_above & is_below)))
+        return Steps(slot, codes, move.step, own, cuts, int(self._bins.n_codes[slot]))
+
+    def _ends(self, rows: BinnedRows, moves: list[Move]) -> list[dict[int, np.ndarray]]:
+        """By end, low and high, the codes that moves give to the slots of their columns."""
+        ends: list[dict[int, np.ndarray]] = [{}, {}]
+        for move, codes in zip(moves, self._codes(moves), strict=True):
+            for slot, of_points in zip(self._walks.slots[move.column], codes, strict=True):
+                own = rows.column(slot)
+                for end in (0, 1):
+                    moved = of_points[move.step + end]
+                    ends[end][int(slot)] = np.where(move.step < 0, own, moved)
+        return ends
 
 
-def categorical_columns(forest: Forest) -> frozenset[int]:
-    """Columns that trees split by category."""
-    return frozenset(np.unique(forest.feature[forest.is_categorical]).tolist())
+def absent_value(input_map: InputMap | PipelineMap) -> float:
+    """What an absent entry of a sparse matrix means."""
+    return 0.0 if isinstance(input_map, PipelineMap) else input_map.absent
+
+
+def categorical_columns(forest: Forest, input_map: InputMap | PipelineMap) -> frozenset[int]:
+    """Columns of numbers that trees split by category, or that a pipeline takes for labels."""
+    split = np.unique(forest.feature[forest.is_categorical]).tolist()
+    if not isinstance(input_map, PipelineMap):
+        return frozenset(split)
+    origins = input_map.origins
+    found = [origins[j] for j in split if origins[j].shape == SAME]
+    found += [origin for origin in origins if origin.shape == LABELS]
+    return frozenset(j for origin in found for j in origin.columns)

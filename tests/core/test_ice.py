@@ -172,7 +172,6 @@ def core_of_leaf(values):
 @pytest.mark.parametrize("name", FORESTS)
 def test_curves_from_leaves_that_are_known(name, groups, n_threads):
     forest, owner, core = setting(name, groups)
-    rng = np.random.default_rng(8)
     X, points = inputs_for(forest, 90), inputs_for(forest, 60)[37:44]
     rows, held = bin_rows(core, X), bin_rows(core, points)
     leaves = core.walks.leaves(rows, n_threads)
