@@ -169,7 +169,12 @@ class CandidateCurvesDisplay:
         self.missing_ = self.lines_.copy()
         self.densities_ = []
         for i, panel in enumerate(panels):
-            axis = lay_out(result.features[i], result.curves[i][0][0], result.feature_values[i])
+            axis = lay_out(
+                result.features[i],
+                result.curves[i][0][0],
+                result.feature_values[i],
+                result.grid_values[i],
+            )
             dress_axis(panel, axis, "x")
             self._draw_lines(panel, i, axis, scale, line_kw or {}, best_line_kw or {})
             self.densities_.append(draw_density(panel, axis.places(), edges=axis.density_edges()))

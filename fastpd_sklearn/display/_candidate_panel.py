@@ -16,8 +16,10 @@ FEATURE_WIDTH, TICK_WIDTH = 34, 18
 """Characters of a feature's name, and of a category's."""
 
 
-def lay_out(name: str, curve, values: np.ndarray) -> FeatureAxis:
+def lay_out(name: str, curve, values: np.ndarray, grid: np.ndarray) -> FeatureAxis:
     """The axis of a feature, from its smallest value to its largest, or of its categories.
+
+    Two values are categories as well: nothing lies between them.
 
     Parameters
     ----------
@@ -26,6 +28,8 @@ def lay_out(name: str, curve, values: np.ndarray) -> FeatureAxis:
         Of any candidate: all have the same background.
     values : ndarray of shape (n_rows,)
         The feature's column of the background.
+    grid : ndarray of shape (n_points,)
+        Where the feature is evaluated if it has no exact curve.
 
     Returns
     -------
@@ -37,6 +41,12 @@ def lay_out(name: str, curve, values: np.ndarray) -> FeatureAxis:
         return _category_axis(name, curve.categories, values)
     numbers = np.asarray(values, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
+    distinct = np.unique(finite)
+    if len(distinct) == 2 and (isinstance(curve, StepCurve) or np.isin(distinct, grid).all()):
+        known = [bool(v) if values.dtype == bool else v for v in distinct.tolist()]
+        if len(finite) < len(numbers) and isinstance(curve, StepCurve):
+            known.append(np.nan)
+        return _category_axis(name, np.array(known, dtype=object), values)
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -87,9 +97,11 @@ def draw_line(ax, axis: FeatureAxis, curve, grid, average, look: dict, line_kw: 
     """
     from matplotlib.lines import Line2D
 
-    if isinstance(curve, CategoryCurve):
+    if axis.edges is None:
         look = style({"marker": "o", "markersize": 4, **look}, line_kw, Line2D)
-        return ax.plot(np.arange(len(axis.points)), curve(axis.points)[0], **look)[0], None
+        return ax.plot(np.arange(len(axis.points)), _at(axis, curve, grid, average), **look)[
+            0
+        ], None
     if curve is None:
         finite = np.isfinite(grid)
         axis = replace(axis, points=grid[finite], is_step=False)
@@ -103,3 +115,13 @@ def draw_line(ax, axis: FeatureAxis, curve, grid, average, look: dict, line_kw: 
         points = np.append(points, np.nan)
     axis = replace(axis, points=points, edges=edges)
     return draw_curve(ax, axis, curve(points)[0], look, line_kw)
+
+
+def _at(axis: FeatureAxis, curve, grid, average) -> np.ndarray:
+    """The curve at the categories of an axis."""
+    if isinstance(curve, CategoryCurve):
+        return curve(axis.points)[0]
+    points = axis.points.astype(np.float64)
+    if curve is None:
+        return np.array([average[np.flatnonzero(grid == point)[0]] for point in points])
+    return curve(points)[0]

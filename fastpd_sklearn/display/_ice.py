@@ -5,16 +5,16 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.display import _style, _text
 from fastpd_sklearn.display._axis import FeatureAxis, dress_axis, extra_height
 from fastpd_sklearn.display._rows import place_rows
 from fastpd_sklearn.display._source import output_names, response_name
-from fastpd_sklearn.display._ticks import set_numbers
 from fastpd_sklearn.explainers import ICEExplainer
 from fastpd_sklearn.explainers._checks import check_rows, check_weights
+from fastpd_sklearn.explainers._columns import read_column
 from fastpd_sklearn.forest import _rows
 
 PANEL_SIZE = (3.2, 2.6)
@@ -26,7 +26,8 @@ class ICEDisplay:
     Thin lines are rows, the thick one is their mean: the partial dependence, if all rows are
     averaged. Lines that are not parallel tell of an interaction; centred lines and slopes show
     that best. Exact curves of tree ensembles are drawn with all their steps. Categories are dots
-    on a line a row, in their order. The grey bars are the rows.
+    on a line a row, in their order, and so are the two values of a column that has no others.
+    What a missing number would give stands to the right. The grey bars are the rows.
 
     Make it by :meth:`from_estimator` or :meth:`from_explainer`.
 
@@ -142,13 +143,15 @@ class ICEDisplay:
             For ``Axes.stairs``, which draws the density.
         **params : dict
             Further parameters of :class:`~fastpd_sklearn.ICEExplainer`, such as
-            ``grid_resolution="exact"``, ``centered`` or ``derivative``.
+            ``grid_resolution="exact"``, ``centered`` or ``derivative``. ``missing`` is true by
+            default, but for slopes.
 
         Returns
         -------
         ICEDisplay
             Drawn; :meth:`plot` draws it anew.
         """
+        params = {"missing": not params.get("derivative", False), **params}
         explainer = ICEExplainer(features=features, **params).fit(estimator, X)
         return cls.from_explainer(
             explainer,
@@ -209,6 +212,8 @@ class ICEDisplay:
         averages = explainer.average(X, sample_weight=sample_weight)
         for curve, average in zip(curves, averages, strict=True):
             curve["average"] = average.average
+        if not explainer.derivative:
+            curves = [_with_few_values(curve, X) for curve in curves]
         names = output_names(explainer, curves[0].output_names)
         response = response_name(explainer, names)
         if explainer.derivative:
@@ -269,11 +274,9 @@ class ICEDisplay:
         self : ICEDisplay
         """
         panels = [(i, k) for i in range(len(self.curves)) for k in range(len(self.output_names))]
-        axes = [
-            _category_axis(curve, rows) for curve, rows in zip(self.curves, self.rows, strict=True)
-        ]
+        axes = [_make_axis(*both) for both in zip(self.curves, self.rows, strict=True)]
         width, height = PANEL_SIZE
-        height += extra_height([axis for axis in axes if axis is not None], width)
+        height += extra_height(axes, width)
         self.figure_, self.axes_ = _style.make_axes(
             ax, len(panels), n_cols, (width, height), type(self).__name__
         )
@@ -303,34 +306,37 @@ class ICEDisplay:
         from matplotlib.lines import Line2D
 
         curve = self.curves[i]
-        x, kept = _places(curve)
-        lines = np.asarray(curve.individual[k], dtype=np.float64)[:, kept]
-        mean = curve.average[k][kept]
-        if curve.breaks is not None and axis is None:
+        x, kept, missing = _places(curve)
+        all_lines = np.asarray(curve.individual[k], dtype=np.float64)
+        lines, mean = all_lines[:, kept], curve.average[k][kept]
+        if curve.breaks is not None:
             x, lines, mean = _steps(curve.breaks, self.rows[i], x, lines, mean)
         if self.is_relative:
             ax.axhline(0.0, **_style.REFERENCE)
-        segments = np.stack([np.broadcast_to(x, lines.shape), lines], axis=2)
+        segments = list(np.stack([np.broadcast_to(x, lines.shape), lines], axis=2))
+        if axis.has_missing:
+            ends = np.broadcast_to(axis.cells[-2:], (len(lines), 2))
+            heights = np.repeat(all_lines[:, missing], 2, axis=1)
+            segments += list(np.stack([ends, heights], axis=2))
         alpha = float(np.clip(12 / max(len(lines), 1), 0.06, 0.5))
         look = {"colors": _style.COLOURS[0], "linewidths": 0.7, "alpha": alpha}
         look = {**look, "rasterized": True, **(line_kw or {})}
         self.lines_.append(ax.add_collection(LineCollection(segments, **look)))
         look = {"color": _style.POSITIVE, "linewidth": 2.2, "zorder": 4}
-        look["marker"] = "o" if axis is not None or len(x) == 1 else None
-        self.average_lines_ += ax.plot(x, mean, **_style.style(look, average_kw, Line2D))
-        if axis is not None:
-            dress_axis(ax, axis, "x")
-            edges, values = axis.density_edges(), axis.places()
-        else:
-            if len(x) > 1:
-                ax.set_xlim(x.min(), x.max())
-            ax.set_xlabel(_text.plain(_text.shorten(curve.feature, 34)))
-            set_numbers(ax.xaxis)
-            edges, values = np.linspace(*ax.get_xlim(), _style.N_BINS + 1), self.rows[i]
+        look["marker"] = "o" if curve.is_categorical or len(x) == 1 else None
+        look = _style.style(look, average_kw, Line2D)
+        self.average_lines_ += ax.plot(x, mean, **look)
+        if axis.has_missing:
+            look = {**look, "marker": "D", "markersize": 5, "linestyle": "none"}
+            ax.plot([axis.missing_place], curve.average[k][missing], **look)
+        dress_axis(ax, axis, "x")
         self.densities_.append(
-            _style.draw_density(ax, values, self.sample_weight, edges, density_kw)
+            _style.draw_density(
+                ax, axis.places(), self.sample_weight, axis.density_edges(), density_kw
+            )
         )
-        return min(np.nanmin(lines), np.nanmin(mean)), max(np.nanmax(lines), np.nanmax(mean))
+        shown = np.concatenate([s[:, 1] for s in segments] + [curve.average[k]])
+        return np.nanmin(shown), np.nanmax(shown)
 
 
 def _choose(n_rows: int, subsample, random_state) -> np.ndarray:
@@ -350,15 +356,34 @@ def _choose(n_rows: int, subsample, random_state) -> np.ndarray:
     return np.sort(check_random_state(random_state).choice(n_rows, n, replace=False))
 
 
-def _places(curve) -> tuple[np.ndarray, np.ndarray]:
-    """Where the points lie on the horizontal axis, and which of them do."""
+def _with_few_values(curve, X):
+    """The curve of a column that takes two values, as one over categories."""
+    points = curve.grid_values[0]
+    if curve.is_categorical or curve.breaks is not None:
+        return curve
+    values = _rows.column_array(X, curve.column)
+    is_bool = values.dtype == bool
+    known = np.unique(points[~np.isnan(points)])
+    occurring = read_column(X, curve.column).values
+    occurring = np.unique(occurring[~np.isnan(occurring)])
+    if not is_bool and not (len(occurring) == 2 and np.array_equal(known, occurring)):
+        return curve
+    if is_bool and not np.isin(known, (0, 1)).all():
+        return curve
+    categories = np.empty(len(points), dtype=object)
+    categories[:] = [bool(p) if is_bool else p for p in points.tolist()]
+    return Bunch(**{**curve, "grid_values": [categories], "is_categorical": True})
+
+
+def _places(curve) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the points lie on the axis, which of them do, and which are missing numbers."""
     points = curve.grid_values[0]
     if curve.is_categorical:
-        return np.arange(len(points), dtype=np.float64), np.arange(len(points))
-    # Missing has no place among numbers.
+        n_points = len(points)
+        return np.arange(n_points, dtype=np.float64), np.arange(n_points), np.empty(0, np.intp)
     kept = np.flatnonzero(~np.isnan(points))
     kept = kept[np.argsort(points[kept], kind="stable")]
-    return points[kept], kept
+    return points[kept], kept, np.flatnonzero(np.isnan(points))[:1]
 
 
 def _steps(breaks, rows, x, lines, mean):
@@ -371,11 +396,18 @@ def _steps(breaks, rows, x, lines, mean):
     return ends, np.repeat(lines[:, pieces], 2, axis=1), np.repeat(mean[pieces], 2)
 
 
-def _category_axis(curve, rows) -> FeatureAxis | None:
-    """How categories are laid out; None for numbers."""
-    if not curve.is_categorical:
-        return None
-    points = curve.grid_values[0]
-    labels = _text.shorten_all([_text.short_value(v) for v in points.tolist()], 18)
-    name = _text.shorten(curve.feature, 34)
-    return FeatureAxis(name, points, None, tuple(labels), rows, n_categories=len(points))
+def _make_axis(curve, rows) -> FeatureAxis:
+    """How a feature is laid out: as categories, or as numbers with missing ones behind."""
+    points, name = curve.grid_values[0], _text.shorten(curve.feature, 34)
+    if curve.is_categorical:
+        labels = _text.shorten_all([_text.short_value(v) for v in points.tolist()], 18)
+        return FeatureAxis(name, points, None, tuple(labels), rows, n_categories=len(points))
+    x, kept, missing = _places(curve)
+    if curve.breaks is not None:
+        nothing = np.zeros((1, len(kept)))
+        x = _steps(curve.breaks, rows, x, nothing, nothing[0])[0]
+    low, high = (x.min(), x.max()) if len(x) else (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    points = np.array([low, np.nan] if len(missing) else [low])
+    return FeatureAxis(name, points, np.array([low, high]), None, rows)

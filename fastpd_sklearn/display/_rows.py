@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastpd_sklearn.explainers._columns import place_labels, read_column
+from fastpd_sklearn.forest import _frames
 
 
 def place_rows(X, column: int, categories: np.ndarray | None) -> np.ndarray:
@@ -20,7 +21,7 @@ def place_rows(X, column: int, categories: np.ndarray | None) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_rows,), float64
-        NaN for what has no place.
+        NaN for what has no place; missing is the last category, if it is one.
     """
     if categories is None:
         return read_column(X, column).values
@@ -28,4 +29,5 @@ def place_rows(X, column: int, categories: np.ndarray | None) -> np.ndarray:
     place = place_labels(categories, found.labels).astype(np.float64)
     place[place < 0] = np.nan
     codes = np.where(found.missing, -1, found.values).astype(np.intp)
-    return np.append(place, np.nan)[codes]
+    has_missing = len(categories) > 0 and _frames.is_missing(categories[-1])
+    return np.append(place, len(categories) - 1 if has_missing else np.nan)[codes]

@@ -115,6 +115,58 @@ def test_curves_over_categories_and_slopes(table):
     assert slopes.axes_[0, 0].get_ylabel() == "slope of prediction"
 
 
+class Counted:
+    """Twice the flag, three times the pair, and the age or 7 where that is missing."""
+
+    def predict(self, X):
+        age = X["age"].fillna(7.0).to_numpy(float)
+        return 2 * X["flag"].to_numpy(float) + 3 * X["pair"].to_numpy(float) + age
+
+
+@pytest.fixture(scope="module")
+def counted():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"flag": rng.random(40) < 0.3, "pair": rng.choice([1.0, 4.0], 40)})
+    frame["age"] = np.where(np.arange(40) % 4 == 0, np.nan, rng.normal(size=40))
+    return frame
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_two_values_are_categories(counted, centered):
+    display = ICEDisplay.from_estimator(Counted(), counted, ["flag", "pair"], centered=centered)
+    shown = [[t.get_text() for t in ax.get_xticklabels()] for ax in display.axes_.flat]
+    assert shown == [["False", "True"], ["1", "4"]]
+    for line, height in zip(display.average_lines_, (2.0, 9.0), strict=True):
+        assert_array_equal(line.get_xdata(), [0, 1])
+        assert_allclose(np.diff(line.get_ydata()), height)
+        assert line.get_marker() == "o"
+    heights = display.densities_[0].get_data().values[::2]
+    share = counted["flag"].mean()
+    assert_allclose(heights[1] / heights[0], share / (1 - share))
+
+
+def test_missing_numbers_stand_behind_the_others(counted):
+    display = ICEDisplay.from_estimator(Counted(), counted, ["age"], subsample=6, sharey=False)
+    (ax,) = display.axes_.flat
+    segments = display.lines_[0].get_segments()
+    assert len(segments) == 12
+    known = display.average_lines_[0].get_xdata()
+    marker = ax.lines[-1]
+    assert marker.get_xdata()[0] > known.max()
+    rest = 2 * counted["flag"].mean() + 3 * counted["pair"].mean()
+    assert_allclose(marker.get_ydata(), 7 + rest)
+    for line, level in zip(segments[:6], segments[6:], strict=True):
+        assert level[0, 0] < marker.get_xdata()[0] < level[1, 0]
+        assert_allclose(level[:, 1], line[0, 1] - line[0, 0] + 7)
+    assert "NaN" in [t.get_text() for t in ax.get_xticklabels()]
+    low, high = ax.get_ylim()
+    assert low < known.min() + rest
+    assert high > max(level[0, 1] for level in segments[6:])
+    without = ICEDisplay.from_estimator(Counted(), counted, ["age"], missing=False)
+    assert len(without.axes_.flat[0].lines) == 1
+
+
 def test_axes_and_looks_of_the_users_own(X, model, pyplot):
     figure, axes = pyplot.subplots(1, 2)
     display = ALEDisplay.from_estimator(model, X, [0, 1], ax=axes, line_kw={"c": "red"})
