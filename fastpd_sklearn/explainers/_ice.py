@@ -35,6 +35,9 @@ from fastpd_sklearn.forest import _rows
 BLOCK_BYTES = 2**22
 """Size of the curves that are made at a time."""
 
+NAME_BYTES = 300
+"""What the name of a column takes while names are compared."""
+
 
 @dataclass(eq=False)
 class FittedICE:
@@ -306,6 +309,12 @@ default="auto"
         responder, head = self._make_responder(opened, X, columns)
         selection = select_outputs(self.target, head, responder.n_outputs)
         axes = self._make_axes(X, columns, players, responder)
+        n_columns = sum(len(axis.points) for axis in axes) * len(selection.outputs)
+        _checks.check_memory(
+            NAME_BYTES * n_columns,
+            f"names of {n_columns} columns",
+            "take fewer `features`, a smaller `grid_resolution`, or fewer `custom_values`",
+        )
         labels = [(label,) for axis in axes for label in axis.labels()]
         output_columns(labels, selection)
         tags = {**self._tag_values(), **input_tags_of(model)}
