@@ -312,7 +312,7 @@ default="auto"
         n_columns = sum(len(axis.points) for axis in axes) * len(selection.outputs)
         _checks.check_memory(
             NAME_BYTES * n_columns,
-            f"names of {n_columns} columns",
+            f"the naming of {n_columns} columns",
             "take fewer `features`, a smaller `grid_resolution`, or fewer `custom_values`",
         )
         labels = [(label,) for axis in axes for label in axis.labels()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from numbers import Real
 
@@ -112,6 +113,11 @@ def given_points(points, column: Column, name: str) -> np.ndarray:
         raise ValueError(
             f"custom_values: expected the points of {name!r} as a non-empty array of one "
             f"dimension, got shape {found.shape}"
+        )
+    twice = [point for point, n in Counter(found.tolist()).items() if n > 1]
+    if twice:
+        raise ValueError(
+            f"custom_values: {twice[0]!r} occurs twice among the points of {name!r}; name each once"
         )
     return found
 

@@ -370,7 +370,7 @@ ERRORS = [
     ({"derivative": 1}, TypeError, "derivative=1 should be True or False"),
     ({"missing": "no"}, TypeError, "missing='no' should be True or False"),
     ({"derivative": True, "grid_resolution": "exact"}, ValueError, "step functions"),
-    ({"derivative": True, "custom_values": {0: [1, 1]}}, ValueError, "two ascending points"),
+    ({"derivative": True, "custom_values": {0: [1, 1]}}, ValueError, "occurs twice"),
     (
         {"derivative": True, "categorical_features": [2]},
         ValueError,
@@ -381,7 +381,7 @@ ERRORS = [
     ({"custom_values": {0: []}}, ValueError, "points of 'x0' as a non-empty array"),
     ({"custom_values": {0: ["a"]}}, ValueError, "'x0' takes numbers"),
     ({"custom_values": [1, 2]}, TypeError, "custom_values=.* should be a dict"),
-    ({"custom_values": {0: [1, 1]}}, ValueError, r"would be called 'x0=1\.0'"),
+    ({"custom_values": {0: [1, 1]}}, ValueError, "occurs twice"),
     ({"target": 3}, ValueError, "target=3 is none of the model's outputs"),
     ({"n_jobs": 0}, ValueError, "n_jobs=0"),
 ]
@@ -418,6 +418,23 @@ def test_no_more_memory_than_there_is(data, target, monkeypatch):
     with pytest.raises(MemoryError, match="an `out` array to explain"):
         explainer.transform(data)
     assert len(explainer.average(data)) == 3
+
+
+def test_points_are_given_once(data, target):
+    model = RandomForestRegressor(2, random_state=0).fit(data, target)
+    explainer = ICEExplainer(features=[0], custom_values={0: [1, -1, 0, 1]})
+    with pytest.raises(ValueError, match="occurs twice among the points"):
+        explainer.fit(model, data)
+
+
+def test_no_more_names_than_there_is_memory_for(data, target, monkeypatch):
+    from fastpd_sklearn.explainers import _checks
+
+    model = RandomForestRegressor(2, random_state=0).fit(data, target)
+    monkeypatch.setattr(_checks, "available_memory", lambda: 10_000)
+    explainer = ICEExplainer(features=[0], custom_values={0: np.arange(100.0)})
+    with pytest.raises(MemoryError, match="the naming of 100 columns takes"):
+        explainer.fit(model, data)
 
 
 def test_a_pipeline_takes_what_its_steps_take(data, target):

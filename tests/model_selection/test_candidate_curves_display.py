@@ -200,6 +200,24 @@ def test_missing_values_have_a_place_of_their_own(X, y):
     assert display.axes_.flat[0].get_ylim()[1] > curve.missing[0]
 
 
+def test_two_values_are_categories():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"flag": rng.random(60) < 0.4, "pair": rng.choice([2.0, 5.0], 60)})
+    target = frame["flag"] * 3.0 + frame["pair"]
+    search = GridSearchCV(TREE, {"max_depth": [1, 3]}, cv=3).fit(frame, target)
+    display = CandidateCurvesDisplay.from_search(search, frame, target)
+    shown = [[t.get_text() for t in ax.get_xticklabels()] for ax in display.axes_.flat]
+    assert shown == [["False", "True"], ["2", "5"]]
+    best = display.result.best
+    for i, values in enumerate([[0, 1], [2.0, 5.0]]):
+        x, y = display.lines_[i, best, 0].get_data()
+        assert list(x) == [0, 1]
+        for value, height in zip(values, y, strict=True):
+            moved = frame.copy()
+            moved[frame.columns[i]] = np.full(60, value).astype(frame.dtypes.iloc[i])
+            assert_allclose(height, search.best_estimator_.predict(moved).mean())
+
+
 def test_names_are_no_formulas(X, y):
     frame = pd.DataFrame(X, columns=["$a_b$", "b", "c", "d"])
     search = GridSearchCV(TREE, {"max_depth": [2]}, cv=2).fit(frame, y)
