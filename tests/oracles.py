@@ -207,12 +207,18 @@ def shap_matrix_entry(v, T):
     return shapley_interaction(v, T) - pairs
 
 
+def total_effect(v, T):
+    """What the players add where everybody else is there: for one player ``v(all) - v(rest)``."""
+    return derivative(v, T, set(players_of(v)) - set(T))
+
+
 INDICES = {
     "pd": lambda v, T: v[T],
     "component": derivative,
     "shap": shapley_interaction,
     "shap_interaction": shap_matrix_entry,
     "banzhaf": banzhaf_interaction,
+    "total": total_effect,
 }
 """What each ``output`` of the explainers means."""
 
@@ -221,7 +227,8 @@ def product_game_index(index, p, q, T):
     """Value of ``T`` in the game ``prod_{i in S} p_i prod_{i not in S} q_i``, in fractions.
 
     The multilinear extension is a polynomial in the probability ``t`` with which the others
-    join; it is integrated exactly ("shap"), or taken at 0 ("component") or 1/2 ("banzhaf").
+    join; it is integrated exactly ("shap"), or taken at 0 ("component"), 1/2
+    ("banzhaf") or 1 ("total").
     """
     p, q = [Fraction(x) for x in p], [Fraction(x) for x in q]
     polynomial = [Fraction(1)]
@@ -234,5 +241,5 @@ def product_game_index(index, p, q, T):
         polynomial = [a + b for a, b in zip(shifted, kept, strict=True)]
     if index == "shap":
         return sum(c / (k + 1) for k, c in enumerate(polynomial))
-    t = {"component": Fraction(0), "banzhaf": Fraction(1, 2)}[index]
+    t = {"component": Fraction(0), "banzhaf": Fraction(1, 2), "total": Fraction(1)}[index]
     return sum(c * t**k for k, c in enumerate(polynomial))

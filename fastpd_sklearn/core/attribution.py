@@ -56,6 +56,7 @@ INDICES: dict[str, Index] = {
     "component": Index(_at(0.0), default_order=2, adds_up=True),
     "shap": Index(_uniform, default_order=1, adds_up=True),
     "banzhaf": Index(_at(0.5), default_order=1, adds_up=False),
+    "total": Index(_at(1.0), default_order=1, adds_up=False),
 }
 """All indices by name.
 
@@ -63,6 +64,7 @@ INDICES: dict[str, Index] = {
 * "banzhaf": everybody tosses a coin; the Banzhaf (interaction) index.
 * "shap": all ``t`` alike; the Shapley value and, for more players, the Shapley interaction
   index of Grabisch and Roubens (1999).
+* "total": everybody else has joined; the sum of all components that contain ``T``.
 """
 
 

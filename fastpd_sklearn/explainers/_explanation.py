@@ -32,7 +32,8 @@ class Explanation:
     remainder : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
         Response less base value less the sum of the values: what the terms that are not
         here amount to. A pair of "shap_interaction" counts twice, as it stands in two places
-        of ``shap``'s matrix. None for outputs that do not add up, "pd" and "banzhaf".
+        of ``shap``'s matrix. None for outputs that do not add up: "pd", "banzhaf" and
+        "total".
     complete : bool
         Whether the terms that are not here are all zero.
     columns : tuple of tuple of int

@@ -78,7 +78,8 @@ class FastPDExplainer(TreeExplainer):
     estimator : object, default=None
         The model: fitted by ``fit(X, y)``, or left as it is if it is a ``FrozenEstimator``.
         Not needed for ``fit(model, background)``.
-    output : {"pd", "component", "shap", "shap_interaction", "banzhaf"}, default="pd"
+    output : {"pd", "component", "shap", "shap_interaction", "banzhaf", "total"}, \
+default="pd"
         What :meth:`transform` gives.
 
         * "pd": partial dependence ``v_S``;
@@ -88,7 +89,9 @@ class FastPDExplainer(TreeExplainer):
         * "shap_interaction": SHAP interaction values; of a pair the one entry of ``shap``'s
           symmetric matrix (half the interaction), of a feature its SHAP value less its pairs.
           With each pair counted twice they add up to the response;
-        * "banzhaf": Banzhaf (interaction) values. They do not add up to the response.
+        * "banzhaf": Banzhaf (interaction) values. They do not add up to the response;
+        * "total": the sum of all components that have these features: of one feature what the
+          response loses when it is integrated out. They do not add up to the response.
 
     features : list of int, str, or tuples of them, default=None
         The terms to show: columns by number or name, groups by name, tuples for sets. None: all

@@ -65,9 +65,10 @@ class Engine(Protocol):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_columns)
-        index : {"component", "shap", "banzhaf"}
+        index : {"component", "shap", "banzhaf", "total"}
             The Möbius transform ``m_S`` of ``v``; the Shapley (interaction) index of
-            Grabisch and Roubens, not halved; the Banzhaf (interaction) index.
+            Grabisch and Roubens, not halved; the Banzhaf (interaction) index; the sum of
+            ``m_U`` over all sets ``U`` that contain ``S``.
         terms : list of tuple of int
             Any sets of at least one player.
 

@@ -12,6 +12,7 @@ from fastpd_sklearn.core.attribution import INDICES, Rules
 EXACT = {
     "component": lambda a, b: Fraction(int(a == 0)),
     "banzhaf": lambda a, b: Fraction(1, 2 ** (a + b)),
+    "total": lambda a, b: Fraction(int(b == 0)),
     "shap": lambda a, b: Fraction(factorial(a) * factorial(b), factorial(a + b + 1)),
 }
 

@@ -60,6 +60,10 @@ class Game:
         others = list(self._others(T))
         return sum(self._discrete_derivative(T, S) for S in others) / len(others)
 
+    def total(self, T):
+        """The derivative where all the others have joined."""
+        return self._discrete_derivative(T, list(self._others(T))[-1])
+
     def shap_interaction(self, T):
         if len(T) == 2:
             return self.sii(T) / 2

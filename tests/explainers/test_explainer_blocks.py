@@ -15,6 +15,7 @@ ORDERS = {
     "shap": "auto",
     "shap_interaction": "auto",
     "banzhaf": 2,
+    "total": 2,
 }
 
 

@@ -21,6 +21,7 @@ OUTPUTS = {
     "shap": ("auto", SINGLES),
     "shap_interaction": ("auto", SINGLES + PAIRS),
     "banzhaf": (3, SINGLES + PAIRS + list(combinations(range(4), 3))),
+    "total": (None, ALL),
 }
 WEIGHTS = np.arange(30) % 4.0
 
@@ -41,7 +42,7 @@ def assert_values(explainer, X, truth, terms):
             assert_allclose(values[:, column], truth[:, t], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("output", ["component", "shap", "shap_interaction", "banzhaf"])
+@pytest.mark.parametrize("output", ["component", "shap", "shap_interaction", "banzhaf", "total"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 def test_regressor_by_definition(interventional, model, X, output, weights):
     order, terms = OUTPUTS[output]
@@ -57,7 +58,9 @@ def test_partial_dependence_of_named_sets(interventional, model, X):
     assert_allclose(explainer.transform(X[:8]), truth[:, :, 0], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("output", ["pd", "component", "shap", "shap_interaction", "banzhaf"])
+@pytest.mark.parametrize(
+    "output", ["pd", "component", "shap", "shap_interaction", "banzhaf", "total"]
+)
 def test_classes_by_definition(interventional, classifier, X, output):
     explainer = interventional(output=output, features=SINGLES).fit(classifier, X)
     truth = expected(output, classifier.predict_proba, X[:5], X, SINGLES)
@@ -90,7 +93,9 @@ def test_margin_complement(corners):
     assert_allclose(zero.transform(corners), -one.transform(corners))
 
 
-@pytest.mark.parametrize("output", ["pd", "component", "shap", "shap_interaction", "banzhaf"])
+@pytest.mark.parametrize(
+    "output", ["pd", "component", "shap", "shap_interaction", "banzhaf", "total"]
+)
 def test_groups_by_definition(interventional, model, X, output):
     explainer = interventional(output=output, groups={"g": [0, 3]}).fit(model, X)
     assert explainer.terms_[:3] == (("g",), ("x1",), ("x2",))

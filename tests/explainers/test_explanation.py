@@ -46,7 +46,7 @@ def test_remainder_is_what_is_left_out(explainer_class, model, X):
     assert not explanation.complete
 
 
-@pytest.mark.parametrize("output", ["pd", "banzhaf"])
+@pytest.mark.parametrize("output", ["pd", "banzhaf", "total"])
 def test_outputs_that_do_not_add_up(explainer_class, model, X, output):
     explanation = explainer_class(output=output).fit(model, X).explain(X)
     assert explanation.remainder is None

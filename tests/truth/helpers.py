@@ -11,7 +11,7 @@ from tests import oracles
 EXPLAINERS = {"empirical": FastPDExplainer, "path": PathDependentExplainer}
 OUTPUTS = list(oracles.INDICES)
 _LARGEST = {"shap": 1, "shap_interaction": 2}
-_AUTO = {"pd": 1, "component": 2, "shap": 1, "shap_interaction": 2, "banzhaf": 1}
+_AUTO = {"pd": 1, "component": 2, "shap": 1, "shap_interaction": 2, "banzhaf": 1, "total": 1}
 
 
 def terms_of(output, n_players):

@@ -25,6 +25,8 @@ VALUES = [
     ("shap_interaction", "auto"),
     ("banzhaf", 2),
     ("banzhaf", None),
+    ("total", 2),
+    ("total", None),
 ]
 EVERYTHING = pytest.mark.parametrize(("output", "max_order"), VALUES)
 

@@ -137,7 +137,7 @@ def check_engine(coverage, forest, background, weights, X, players):
     assert_close(engine.predict(X), oracles.predict_many(forest, X), scale)
     assert_close(engine.intercept, game[()][0], scale)
     n = len(players)
-    for index in ("component", "shap", "banzhaf"):
+    for index in ("component", "shap", "banzhaf", "total"):
         for largest in sorted({1, min(2, n), n}):
             terms = [T for k in range(1, largest + 1) for T in combinations(range(n), k)]
             values = engine.index_values(X, index, terms)

@@ -24,6 +24,7 @@ EMPIRICAL = {
     "shap": [1.5, 1.5],
     "shap_interaction": [-7.5, -7.5, 9.0],
     "banzhaf": [1.5, 1.5, 18.0],
+    "total": [10.5, 10.5, 18.0],
 }
 PATH_A = {
     "pd": [5.0, -0.5, 10.0],
@@ -31,6 +32,7 @@ PATH_A = {
     "shap": [4.25, -1.25],
     "shap_interaction": [-2.0, -7.5, 6.25],
     "banzhaf": [4.25, -1.25, 12.5],
+    "total": [10.5, 5.0, 12.5],
 }
 SWAPPED = [1, 0, 2]  # tree B asks for the second feature first
 PATH = {
@@ -43,6 +45,7 @@ PARAMS = {
     "shap": {},
     "shap_interaction": {},
     "banzhaf": {"max_order": 2},
+    "total": {"max_order": 2},
 }
 
 
