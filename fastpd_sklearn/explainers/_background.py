@@ -36,6 +36,8 @@ class BackgroundEngine(TreeEngine):
     column.
     """
 
+    indices = ("component",)
+
     def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
         self.rows: BinnedRows | None = None
         self.weights: np.ndarray | None = None

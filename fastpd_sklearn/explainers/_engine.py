@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fastpd_sklearn.core.attribution import INDICES
 from fastpd_sklearn.core.coverage import Coverage
 from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.plan import common_terms, count_sets
@@ -41,7 +42,10 @@ class TreeEngine(ABC):
     intercept : ndarray of shape (n_outputs,)
     strict, single : bool
     allow_nan : bool
+    indices : tuple of str
     """
+
+    indices = tuple(INDICES)
 
     def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
         forest = reading.forest

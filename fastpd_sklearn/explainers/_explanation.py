@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 
+from fastpd_sklearn.explainers import _outputs
+from fastpd_sklearn.explainers._checks import check_positive, check_weights
+from fastpd_sklearn.explainers._fitted import ZERO
 from fastpd_sklearn.forest import _frames, _rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What an explainer says of some rows.
+
+    It is indexed by the names of a term. :meth:`select` and :meth:`rank` give explanations by
+    some of the terms, whose ``remainder`` holds what the others amount to, so that ``base_values``,
+    :meth:`sum` and ``remainder`` are the response however the terms are cut.
 
     Parameters
     ----------
@@ -59,6 +67,9 @@ class Explanation:
     1    0   x1   -3.0
     2    1   x0    1.0
     3    1   x1   -3.0
+    >>> strongest = explanation.rank(1)
+    >>> strongest.terms, strongest.remainder.round(6)
+    ((('x1',),), array([-1.,  1.]))
     """
 
     values: np.ndarray
@@ -81,6 +92,9 @@ class Explanation:
             f"n_outputs={len(self.output_names)})"
         )
 
+    def __contains__(self, term) -> bool:
+        return self._find(term) is not None
+
     def __getitem__(self, term) -> np.ndarray:
         """Values of one term.
 
@@ -100,21 +114,128 @@ class Explanation:
         TypeError
             For anything but names: there are no slices of rows.
         """
-        if not isinstance(term, str | tuple | list | frozenset):
-            raise TypeError(
-                f"an explanation is indexed by the names of a term and not by rows, got {term!r}; "
-                "call explain on the rows that you want, or slice explanation.values"
+        place = self._find(term)
+        if place is None:
+            known = [":".join(names) for names in self.terms[:20]]
+            known += ["..."] if len(self.terms) > 20 else []
+            raise KeyError(
+                f"{term!r} is not among the {len(self.terms)} terms of this explanation: "
+                f"{', '.join(known)}"
             )
-        wanted = frozenset([term] if isinstance(term, str) else term)
-        for i, names in enumerate(self.terms):
-            if wanted == frozenset(names):
-                return self.values[:, i]
-        known = [":".join(names) for names in self.terms[:20]]
-        known += ["..."] if len(self.terms) > 20 else []
-        raise KeyError(
-            f"{term!r} is not among the {len(self.terms)} terms of this explanation: "
-            f"{', '.join(known)}"
-        )
+        return self.values[:, place]
+
+    def select(self, terms=None, *, order=None, feature=None) -> Explanation:
+        """The explanation by some of its terms.
+
+        Parameters
+        ----------
+        terms : str, tuple of str, or list of these, default=None
+            Terms by the names of their features, in the order to have them. A tuple is one term,
+            a list are several; None for all.
+        order : int or iterable of int, default=None
+            Numbers of features that the terms are to have.
+        feature : str, default=None
+            A feature that the terms are to have, alone or with others.
+
+        Returns
+        -------
+        Explanation
+            By the terms that are all of what is asked for; there may be none.
+
+        Raises
+        ------
+        KeyError
+            If there is no such term or feature.
+        TypeError, ValueError
+            If an order is no int from 1 on.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import HistGradientBoostingRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X, y)
+        >>> whole = FastPDExplainer(output="component", max_order=None).fit(model, X).explain(X)
+        >>> pairs = whole.select(order=2, feature="bmi")
+        >>> pairs.rank(2).terms
+        (('bmi', 's5'), ('bmi', 'bp'))
+        >>> main = whole.select(order=1)
+        >>> bool(np.allclose(main.base_values + main.sum() + main.remainder, model.predict(X)))
+        True
+        """
+        places = range(len(self.terms)) if terms is None else self._find_all(terms)
+        if order is not None:
+            orders = _as_orders(order)
+            places = [k for k in places if len(self.terms[k]) in orders]
+        if feature is not None:
+            self._check_feature(feature)
+            places = [k for k in places if feature in self.terms[k]]
+        return self._cut(list(places))
+
+    def rank(self, n_terms=None, *, sample_weight=None) -> Explanation:
+        """The explanation with the strongest terms first.
+
+        Parameters
+        ----------
+        n_terms : int, default=None
+            How many terms to keep at most; None for all.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        Explanation
+            By descending :meth:`mean_abs`, added up over the outputs if there are several.
+        """
+        if n_terms is not None:
+            check_positive("n_terms", n_terms)
+        size = self.mean_abs(sample_weight=sample_weight).reshape(len(self.terms), -1).sum(axis=1)
+        return self._cut(np.argsort(-size, kind="stable")[:n_terms].tolist())
+
+    def sum(self) -> np.ndarray:
+        """The sum of the values, row by row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_outputs), float64
+            What the terms make up of the response. A pair of "shap_interaction" counts twice, as
+            it stands in two places of ``shap``'s matrix.
+
+        Raises
+        ------
+        ValueError
+            For outputs that do not add up.
+        """
+        if self.output not in _outputs.ADDITIVE:
+            raise ValueError(
+                f"output={self.output!r} does not add up, so a sum of its values means nothing; "
+                f"explain with one of {', '.join(map(repr, _outputs.ADDITIVE))}"
+            )
+        return self._sum(range(len(self.terms)))
+
+    def mean_abs(self, *, sample_weight=None) -> np.ndarray:
+        """Mean absolute value of every term over the rows.
+
+        Parameters
+        ----------
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray of shape (n_terms,) or (n_terms, n_outputs), float64
+            In the unit of the response.
+
+        See Also
+        --------
+        BaseExplainer.mean_abs : The same without holding the values.
+        """
+        weights = check_weights(sample_weight, len(self))
+        out = np.empty(self.values.shape[1:])
+        for k in range(len(self.terms)):
+            out[k] = np.average(np.abs(self.values[:, k]), axis=0, weights=weights)
+        return out
 
     def to_frame(self):
         """One line a row, term and output.
@@ -155,18 +276,45 @@ class Explanation:
         """
         import shap
 
-        self._check_shap()
+        self._check_complete()
         several = self.values.ndim == 3
         base = np.tile(self.base_values, (len(self), 1) if several else len(self))
         data, display_data = self._feature_values()
         return shap.Explanation(
-            self.matrices() if self.output == "shap_interaction" else self._vectors(),
+            self.matrices() if self.output == "shap_interaction" else self.shap_values(),
             base_values=base,
             data=data,
             display_data=display_data,
             feature_names=list(self.feature_names),
             output_names=list(self.output_names) if several else None,
         )
+
+    def shap_values(self) -> np.ndarray:
+        """SHAP values of the features, from whatever adds up to them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features), or (n_rows, n_features, n_outputs)
+            Of components the sum of ``m_S / |S|`` over the sets ``S`` with the feature [1]_; of
+            SHAP interaction values the sum over a row of ``shap``'s matrix.
+
+        Raises
+        ------
+        ValueError
+            If the values are no SHAP values, or do not add up since terms were left out.
+
+        References
+        ----------
+        .. [1] M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations
+           by functional decomposition of low dimensional structures", AISTATS 2023, Corollary 2.7.
+        """
+        self._check_complete()
+        phi = np.zeros((len(self), len(self.feature_names), *self.values.shape[2:]))
+        for i, players in enumerate(self._places()):
+            share = _outputs.share(self.output, self.terms[i]) / len(players)
+            for k in players:
+                phi[:, k] += share * self.values[:, i]
+        return phi
 
     def matrices(self) -> np.ndarray:
         """SHAP interaction values as ``shap``'s symmetric matrices.
@@ -208,7 +356,8 @@ class Explanation:
                 written[:, k] = [f"({', '.join(map(_written, row))})" for row in part.tolist()]
         return values, written
 
-    def _check_shap(self) -> None:
+    def _check_complete(self) -> None:
+        """Refuse to pass as SHAP values what does not add up."""
         if self.remainder is None:
             raise ValueError(
                 f"output={self.output!r} has no SHAP values in it: its values do not add up to the "
@@ -226,13 +375,80 @@ class Explanation:
         place = {name: k for k, name in enumerate(self.feature_names)}
         return [[place[name] for name in names] for names in self.terms]
 
-    def _vectors(self) -> np.ndarray:
-        shape = (len(self), len(self.feature_names), *self.values.shape[2:])
-        phi = np.zeros(shape)
-        for i, players in enumerate(self._places()):
-            for k in players:
-                phi[:, k] += self.values[:, i] / len(players)
-        return phi
+    def _find(self, term) -> int | None:
+        """The place of a term, or None."""
+        wanted = _as_set(term)
+        places = (i for i, names in enumerate(self.terms) if wanted == frozenset(names))
+        return next(places, None)
+
+    def _find_all(self, terms) -> list[int]:
+        """Places of one term or of a list of them, each of which is to be named once."""
+        place = {frozenset(names): k for k, names in enumerate(self.terms)}
+        places = []
+        for term in terms if isinstance(terms, list) else [terms]:
+            found = place.get(_as_set(term))
+            if found is None:
+                self[term]  # which says what there is
+            if found in places:
+                raise ValueError(f"terms: {term!r} is named twice")
+            places.append(found)
+        return places
+
+    def _check_feature(self, feature) -> None:
+        if not isinstance(feature, str):
+            raise TypeError(
+                f"feature={feature!r} should be the name of one feature; select by several one "
+                "after the other"
+            )
+        if feature not in self.feature_names:
+            known = ", ".join(self.feature_names[:20])
+            more = ", ..." if len(self.feature_names) > 20 else ""
+            raise KeyError(f"feature={feature!r} is none of the features {known}{more}")
+
+    def _sum(self, places) -> np.ndarray:
+        """The sum of some terms in each row."""
+        total = np.zeros((len(self), *self.values.shape[2:]))
+        for k in places:
+            total += _outputs.share(self.output, self.terms[k]) * self.values[:, k]
+        return total
+
+    def _cut(self, places: list[int]) -> Explanation:
+        """By some of the terms; the others go into the remainder."""
+        dropped = np.setdiff1d(np.arange(len(self.terms)), places)
+        # A term's values for all rows stay together in memory.
+        values = np.moveaxis(np.moveaxis(self.values, 0, -1)[places], -1, 0)
+        cut = replace(self, values=values, terms=tuple(self.terms[k] for k in places))
+        if self.remainder is None or not len(dropped):
+            return cut
+        remainder = self.remainder + self._sum(dropped)
+        return replace(cut, remainder=remainder, complete=self.complete and self._is_zero(dropped))
+
+    def _is_zero(self, places: np.ndarray) -> bool:
+        """Whether the values of some terms are zero, up to rounding."""
+        response = np.abs(self.base_values + self.sum() + self.remainder).max(initial=0.0)
+        zero = ZERO * max(np.abs(self.base_values).max(), response)
+        return all(np.abs(self.values[:, k]).max(initial=0.0) <= zero for k in places)
+
+
+def _as_set(term) -> frozenset[str]:
+    """The features of a term that a user names."""
+    if not isinstance(term, str | tuple | list | frozenset):
+        raise TypeError(
+            f"an explanation is indexed by the names of a term and not by rows, got {term!r}; "
+            "call explain on the rows that you want, or slice explanation.values"
+        )
+    return frozenset([term] if isinstance(term, str) else term)
+
+
+def _as_orders(order) -> set[int]:
+    """Numbers of features, of which there may be a single one."""
+    orders = [order] if isinstance(order, Integral) else order
+    if isinstance(orders, str) or not hasattr(orders, "__iter__"):
+        raise TypeError(f"order={order!r} should be an int, or several of them")
+    orders = list(orders)
+    for one in orders:
+        check_positive("order", one)
+    return set(orders)
 
 
 def _written(value) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -58,6 +58,26 @@ class Fitted:
     def intercept(self) -> np.ndarray:
         """Mean response over the background, of the outputs that are shown."""
         return self.selection.response(self.engine.intercept)
+
+    def response(self, X) -> np.ndarray:
+        """The response to rows, of the outputs that are shown, shape (n_rows, n_outputs)."""
+        return self.selection.response(self.engine.predict(X))
+
+    def showing(self, output: str, terms: list[Term]) -> Fitted:
+        """The same engine with other values shown of it.
+
+        Raises
+        ------
+        ValueError
+            If the engine has no such values.
+        """
+        recipe = _outputs.make_recipe(output, terms, self.engine)
+        if recipe.index not in self.engine.indices:
+            raise ValueError(
+                f"output={output!r} cannot be had from this fitted explainer, which knows only "
+                f"{', '.join(map(repr, self.engine.indices))}"
+            )
+        return replace(self, output=output, terms=terms, recipe=recipe)
 
     def evaluate(
         self, X, recipe: Recipe, progress: str = "", out: np.ndarray | None = None
@@ -155,7 +175,7 @@ class Fitted:
         """
         if self.output not in _outputs.ADDITIVE:
             return None, False
-        response = self.selection.response(self.engine.predict(X))
+        response = self.response(X)
         remainder = response - self.intercept
         for t, term in enumerate(self.terms):
             remainder = remainder - _outputs.share(self.output, term) * values[:, t]

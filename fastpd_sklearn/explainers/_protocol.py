@@ -20,6 +20,8 @@ class Engine(Protocol):
     Attributes
     ----------
     n_outputs : int
+    indices : tuple of str
+        The indices that it has values of.
     intercept : ndarray of shape (n_outputs,)
         ``v`` of the empty set: the weighted mean response over the background.
     strict, single : bool
@@ -30,6 +32,7 @@ class Engine(Protocol):
     """
 
     n_outputs: int
+    indices: tuple[str, ...]
     intercept: np.ndarray
     strict: bool
     single: bool

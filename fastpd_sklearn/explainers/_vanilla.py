@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fastpd_sklearn.core.attribution import INDICES
 from fastpd_sklearn.explainers import _outputs
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._game import interaction_index, moebius
@@ -42,6 +43,11 @@ class PredictionEngine:
         self._batches: list[tuple[object, np.ndarray]] = []
         self._total_weight = 0.0
         self._total = np.zeros(n_outputs)
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """All of them, where the players are few enough to look at all of their sets."""
+        return tuple(INDICES) if len(self._players) <= MAX_PLAYERS else ("component",)
 
     @property
     def intercept(self) -> np.ndarray:
