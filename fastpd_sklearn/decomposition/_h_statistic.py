@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from fastpd_sklearn.decomposition._moments import ROUNDING, Comoments, variance_of
+from fastpd_sklearn.decomposition._moments import ROUNDING, Spread
 from fastpd_sklearn.decomposition._rows_in_blocks import open_explainer, row_blocks
 from fastpd_sklearn.explainers import _checks, _outputs
 from fastpd_sklearn.explainers._fitted import Fitted
@@ -23,9 +22,6 @@ BLOCK_VALUES = 2**21
 
 PART_BYTES = 2**26
 """Size of the components of smaller sets that are held at a time."""
-
-Block = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Numbers of terms, and values of shape (n_rows, n_terms, n_outputs) above and below the line."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,7 +183,9 @@ def h_statistic(
     for rows, weights in row_blocks(explainer, X, sample_weight, size):
         response = fitted.response(rows)
         largest = np.maximum(largest, np.abs(response).max(axis=0))
-        found = _moments(parts.blocks(rows, response), len(terms), weights, response)
+        spreads = [Spread(weights, (len(terms), response.shape[1])) for _ in range(2)]
+        parts.add(spreads, rows, response)
+        found = [spread.comoments() for spread in spreads]
         totals = found if totals is None else [a + b for a, b in zip(totals, found, strict=True)]
     return _made(fitted, terms, *(moments.covariance for moments in totals), ROUNDING * largest)
 
@@ -212,11 +210,15 @@ class _Overall:
         self.single = fitted.showing("component", terms)
         self.n_columns = 2 * len(terms)
 
-    def blocks(self, X, response: np.ndarray) -> Iterator[Block]:
-        """Numbers of terms, and what belongs into numerators and denominators."""
+    def add(self, spreads: list[Spread], X, response: np.ndarray) -> None:
+        """Fill in numerators and denominators of some rows."""
+        above, below = spreads
         values = self.total.evaluate(X, self.total.recipe)
         values -= self.single.evaluate(X, self.single.recipe)
-        yield np.arange(values.shape[1]), values, response[:, None]
+        for o in range(values.shape[2]):
+            for k in range(values.shape[1]):
+                above.add((k, o), values[:, k, o])
+            below.add((slice(None), o), response[:, o].copy())
 
 
 class _Sets:
@@ -241,30 +243,21 @@ class _Sets:
         self.sets = fitted.showing("component", terms)
         self.n_columns = len(smaller)
 
-    def blocks(self, X, response: np.ndarray) -> Iterator[Block]:
-        """Numbers of terms, and what belongs into numerators and denominators."""
+    def add(self, spreads: list[Spread], X, response: np.ndarray) -> None:
+        """Fill in numerators and denominators of some rows."""
+        above, below = spreads
         smaller = self.smaller.evaluate(X, self.smaller.recipe)
+        joint = np.empty(len(response))
         for numbers, values in self.sets.blocks(X, BLOCK_VALUES):
-            joint = values.copy()
             for k, number in enumerate(numbers):
-                term = self.sets.terms[number]
-                for part in _outputs.subsets(term):
-                    if part != term:
-                        joint[:, k] += smaller[:, self.place[part]]
-            yield numbers, values, joint
-
-
-def _moments(
-    blocks: Iterator[Block], n_terms: int, weights: np.ndarray, response: np.ndarray
-) -> list[Comoments]:
-    """Variances of numerators and denominators over some rows, by terms and outputs."""
-    mean, product = np.zeros((2, 2, n_terms, response.shape[1]))
-    for numbers, *values in blocks:
-        for which, part in enumerate(values):
-            moments = variance_of(part, weights)
-            mean[which, numbers], product[which, numbers] = moments.first, moments.product
-    total = weights.sum()
-    return [Comoments(total, m, m, p) for m, p in zip(mean, product, strict=True)]
+                *parts, _ = _outputs.subsets(self.sets.terms[number])
+                places = [self.place[part] for part in parts]
+                for o in range(response.shape[1]):
+                    np.add(values[:, k, o], smaller[:, places[0], o], out=joint)
+                    for place in places[1:]:
+                        joint += smaller[:, place, o]
+                    above.add((number, o), values[:, k, o])
+                    below.add((number, o), joint)
 
 
 def _made(

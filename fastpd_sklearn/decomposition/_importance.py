@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastpd_sklearn.decomposition._moments import ROUNDING, Comoments
+from fastpd_sklearn.decomposition._moments import ROUNDING, Comoments, weighted_sum
 from fastpd_sklearn.decomposition._rows_in_blocks import open_explainer, row_blocks
 from fastpd_sklearn.explainers import BaseExplainer, _checks, _outputs
 from fastpd_sklearn.explainers._fitted import Fitted
@@ -312,16 +312,18 @@ class _Sums:
         self.weights = weights
         self.total = weights.sum()
         self.response = response
-        self.mean_response = weights @ response / self.total
-        self.deviation = weights[:, None] * (response - self.mean_response)
+        self.mean_response = weighted_sum(weights, response.T) / self.total
+        self.deviation = np.asfortranarray(weights[:, None] * (response - self.mean_response))
         self.size, self.mean, self.product = np.zeros((3, n_quantities, response.shape[1]))
 
     def add(self, numbers, values: np.ndarray) -> None:
         """Quantities of shape (n_rows, n_quantities, n_outputs), which are overwritten."""
-        by_quantity = values.transpose(1, 2, 0)  # the values of a quantity lie together
-        self.mean[numbers] = by_quantity @ self.weights / self.total
-        self.product[numbers] = np.einsum("qor,ro->qo", by_quantity, self.deviation)
-        self.size[numbers] = np.abs(by_quantity, out=by_quantity) @ self.weights
+        for o in range(values.shape[2]):
+            by_quantity = values[:, :, o].T  # the values of a quantity lie together
+            self.mean[numbers, o] = weighted_sum(self.weights, by_quantity) / self.total
+            self.product[numbers, o] = weighted_sum(self.deviation[:, o], by_quantity)
+            np.abs(by_quantity, out=by_quantity)
+            self.size[numbers, o] = weighted_sum(self.weights, by_quantity)
 
     def averages(self) -> Averages:
         """What has been filled in."""

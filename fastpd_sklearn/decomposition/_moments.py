@@ -49,21 +49,54 @@ class Comoments:
         return self.product / self.weight
 
 
-def variance_of(values: np.ndarray, weights: np.ndarray) -> Comoments:
-    """The moments of quantities with themselves.
+def weighted_sum(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Sums over the last axis, in an order that depends on no number of threads.
 
     Parameters
     ----------
-    values : ndarray of shape (n_rows, ...)
     weights : ndarray of shape (n_rows,)
-        Not all zero.
+    values : ndarray of shape (..., n_rows)
 
     Returns
     -------
-    Comoments
+    ndarray of shape (...)
     """
-    total = weights.sum()
-    mean = np.tensordot(weights, values, 1) / total
-    deviation = values - mean
-    np.square(deviation, out=deviation)
-    return Comoments(total, mean, mean, np.tensordot(weights, deviation, 1))
+    return np.einsum("r,...r->...", weights, values)
+
+
+class Spread:
+    """Means of quantities over some rows, and how they spread, each from one array.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+        Not all zero.
+    shape : tuple of int
+        Of the quantities.
+    """
+
+    def __init__(self, weights: np.ndarray, shape: tuple[int, ...]) -> None:
+        self.weights = weights
+        self.total = weights.sum()
+        self.is_plain = bool(np.all(weights == 1.0))
+        self.mean, self.product = np.zeros((2, *shape))
+
+    def add(self, place: tuple[int, ...], values: np.ndarray) -> None:
+        """Fill in one quantity.
+
+        Parameters
+        ----------
+        place : tuple of int
+            Which one.
+        values : ndarray of shape (n_rows,)
+            They are overwritten.
+        """
+        mean = weighted_sum(self.weights, values) / self.total
+        values -= mean
+        self.mean[place] = mean
+        weighted = values if self.is_plain else self.weights * values
+        self.product[place] = weighted_sum(weighted, values)
+
+    def comoments(self) -> Comoments:
+        """What has been filled in, as moments of quantities with themselves."""
+        return Comoments(self.total, self.mean, self.mean, self.product)
