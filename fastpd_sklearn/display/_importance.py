@@ -19,6 +19,9 @@ BLOCK_BYTES = 2**27
 BAR_HEIGHT = 0.26
 """Of a bar with the space above it, in inches."""
 
+MARK = "mean |SHAP value|"
+MARK_LOOK = {"linestyle": "", "marker": "D", "color": "black", "markersize": 4, "label": MARK}
+
 ZERO = 1e-9
 """A remainder that is no more than rounding, relative to all importances."""
 
@@ -34,7 +37,8 @@ class ImportanceDisplay:
     Where components of larger sets were left out (``max_order``), a last hatched bar is the
     mean absolute sum of these, which is a lower bound of what they amount to one by one.
 
-    Make it by :meth:`from_estimator`, :meth:`from_explainer` or :meth:`from_explanation`.
+    Make it by :meth:`from_estimator`, :meth:`from_explainer`, :meth:`from_explanation`, or, with
+    the shares that main effects and interactions have in each feature, by :meth:`from_importance`.
 
     Parameters
     ----------
@@ -43,12 +47,17 @@ class ImportanceDisplay:
     terms : tuple of tuple of str
         What each bar is: the features of a term, or one name of an order.
     output_names : tuple of str
-        One an output; the parts of each bar.
+        One an output; the parts of each bar. Of components by feature these may be orders.
     by : {"feature", "term", "order"}
     remainder : ndarray of shape (n_outputs,), default=None
         What larger sets amount to; None if none was left out.
     response : str, default="response"
         What is explained, for the label of the axis.
+    quantity : str, default=None
+        What the bars are, for the label of the axis; None for mean absolute SHAP values of features
+        and else components.
+    marks : ndarray of shape (n_bars,), default=None
+        Mean absolute SHAP values, to be drawn beside bars of components.
 
     Attributes
     ----------
@@ -56,6 +65,8 @@ class ImportanceDisplay:
     ax_ : matplotlib Axes
     bars_ : list of matplotlib BarContainer
         One an output, from the top bar to the bottom.
+    marks_ : matplotlib Line2D, or None
+        The mean absolute SHAP values beside components.
     texts_ : list of matplotlib Text
         The numbers at the bars.
     names_ : list of str
@@ -88,7 +99,16 @@ class ImportanceDisplay:
     """
 
     def __init__(
-        self, importances, terms, output_names, *, by, remainder=None, response="response"
+        self,
+        importances,
+        terms,
+        output_names,
+        *,
+        by,
+        remainder=None,
+        response="response",
+        quantity=None,
+        marks=None,
     ):
         self.importances = importances
         self.terms = terms
@@ -96,6 +116,8 @@ class ImportanceDisplay:
         self.by = by
         self.remainder = remainder
         self.response = response
+        self.quantity = quantity
+        self.marks = marks
 
     @classmethod
     def from_estimator(
@@ -277,14 +299,81 @@ class ImportanceDisplay:
         return display.plot(ax=ax, max_bars=max_bars, bar_kw=bar_kw, text_kw=text_kw)
 
     @classmethod
+    def from_importance(
+        cls,
+        importance,
+        *,
+        by="feature",
+        ax=None,
+        max_bars=20,
+        bar_kw=None,
+        text_kw=None,
+    ):
+        """Draw what :func:`fastpd_sklearn.decomposition.importance` has found.
+
+        Parameters
+        ----------
+        importance : fastpd_sklearn.decomposition.Importance
+        by : {"feature", "term", "order"}, default="feature"
+            What a bar is. Features have the mean absolute components that they take part in,
+            each shared among its features, with main effects and interactions as parts of the bar
+            if there is one output; and their mean absolute SHAP value as a mark.
+        ax, max_bars, bar_kw, text_kw : object
+            See :meth:`plot`.
+
+        Returns
+        -------
+        ImportanceDisplay
+            Drawn; :meth:`plot` draws it anew.
+        """
+        check_choice("by", by, BY)
+        rest = np.atleast_1d(importance.remainder_importance)
+        if by == "term":
+            bars, terms = importance.term_importances, importance.terms
+        elif by == "order":
+            bars = importance.order_importances
+            terms = tuple((_order_name(n + 1),) for n in range(len(bars)))
+        else:
+            return cls._by_feature(importance).plot(
+                ax=ax, max_bars=max_bars, bar_kw=bar_kw, text_kw=text_kw
+            )
+        bars = bars.reshape(len(terms), -1)
+        remainder = _if_left_out(rest, bars)
+        display = cls(bars, terms, importance.output_names, by=by, remainder=remainder)
+        return display.plot(ax=ax, max_bars=max_bars, bar_kw=bar_kw, text_kw=text_kw)
+
+    @classmethod
+    def _by_feature(cls, importance):
+        """Bars of features in parts: orders, or outputs where there are several."""
+        bars, names = importance.feature_importances, importance.output_names
+        marks, rest = importance.shap_importances, np.atleast_1d(importance.remainder_importance)
+        remainder = _if_left_out(rest, bars)
+        if len(names) == 1:
+            bars = importance.feature_order_importances
+            names = tuple(_order_name(n + 1) for n in range(bars.shape[1]))
+            if remainder is not None:  # which has a colour of its own, as orders have
+                remainder = np.append(np.zeros(len(names)), remainder)
+                bars, names = np.pad(bars, ((0, 0), (0, 1))), (*names, "larger sets")
+        elif marks is not None:
+            marks = marks.sum(axis=1)
+        return cls(
+            bars,
+            tuple((name,) for name in importance.feature_names),
+            names,
+            by="feature",
+            remainder=remainder,
+            quantity="mean |component|, shared by its features",
+            marks=marks,
+        )
+
+    @classmethod
     def _made(cls, terms, total: np.ndarray, rest: np.ndarray, output_names, *, by, **more):
         if by == "order":
             sizes = np.array([len(term) for term in terms])
             orders = range(1, sizes.max() + 1)
             total = np.array([total[sizes == n].sum(axis=0) for n in orders])
             terms = tuple((_order_name(n),) for n in orders)
-        is_left_out = by != "feature" and rest.max() > ZERO * max(total.max(), rest.max())
-        remainder = rest if is_left_out else None
+        remainder = None if by == "feature" else _if_left_out(rest, total)
         return cls(total, terms, output_names, by=by, remainder=remainder, **more)
 
     def plot(self, ax=None, *, max_bars=20, bar_kw=None, text_kw=None):
@@ -306,7 +395,8 @@ class ImportanceDisplay:
         self : ImportanceDisplay
         """
         self.names_, sizes, n_single = self._bars(_checks.check_count("max_bars", max_bars))
-        height = 0.8 + BAR_HEIGHT * len(sizes) + _style.legend_height(self.output_names, 6.4)
+        parts = self.output_names if self.marks is None else (*self.output_names, MARK)
+        height = 0.8 + BAR_HEIGHT * len(sizes) + _style.legend_height(parts, 6.4)
         self.figure_, axes = _style.make_axes(ax, 1, 1, (6.4, height), type(self).__name__)
         self.ax_ = axes.flat[0]
         places = np.arange(len(sizes))
@@ -319,21 +409,18 @@ class ImportanceDisplay:
                 bar.set(hatch="////", alpha=0.45)
             self.bars_.append(bars)
             left = left + sizes[:, k]
+        self._draw_marks(max_bars)
         self.texts_ = [
             self.ax_.text(size, place, f" {_text.short_number(size)}", **_text_look(text_kw))
             for place, size in zip(places, left, strict=True)
         ]
-        self._dress(places, left.max(), ax is None)
+        self._dress(places, left.max(), parts, ax is None)
         return self
 
     def _bars(self, most: int) -> tuple[list[str], np.ndarray, int]:
         """Names and sizes of the bars from the top, and how many of them are no sums."""
         sizes, terms = self.importances, self.terms
-        order = np.arange(len(terms))
-        if self.by != "order":
-            order = np.argsort(-sizes.sum(axis=1), kind="stable")
-        shown = order if len(order) <= most else order[: most - 1]
-        others = order[len(shown) :]
+        shown, others = self._split(most)
         names = dict.fromkeys(name for term in terms for name in term)
         labels = _text.term_labels([terms[i] for i in shown], names, 34)
         bars = [sizes[i] for i in shown]
@@ -345,7 +432,28 @@ class ImportanceDisplay:
             bars.append(self.remainder)
         return labels, np.array(bars), len(shown)
 
-    def _dress(self, places: np.ndarray, largest: float, is_own_figure: bool) -> None:
+    def _split(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of those that have a bar, from the top, and of those that are added up."""
+        order = np.arange(len(self.terms))
+        if self.by != "order":
+            order = np.argsort(-self.importances.sum(axis=1), kind="stable")
+        n_shown = len(order) if len(order) <= most else most - 1
+        return order[:n_shown], order[n_shown:]
+
+    def _draw_marks(self, most: int) -> None:
+        """SHAP values, where there are any, on the bars of components."""
+        self.marks_ = None
+        if self.marks is None:
+            return
+        shown, others = self._split(most)
+        marks = list(self.marks[shown])
+        if len(others):
+            marks.append(self.marks[others].sum())
+        (self.marks_,) = self.ax_.plot(marks, np.arange(len(marks)), **MARK_LOOK)
+
+    def _dress(
+        self, places: np.ndarray, largest: float, parts: tuple[str, ...], is_own_figure: bool
+    ) -> None:
         ax = self.ax_
         ax.set_yticks(places, _text.plain_all(self.names_))
         ax.tick_params(axis="y", length=0)
@@ -354,15 +462,22 @@ class ImportanceDisplay:
         set_numbers(ax.xaxis)
         what = "SHAP value" if self.by == "feature" else "component"
         total = "total mean" if self.by == "order" else "mean"
+        quantity = self.quantity or f"{total} |{what}|"
         unit = f"in units of the {_text.plain(_text.shorten(self.response, 30))}"
-        ax.set_xlabel(f"{total} |{what}|, {unit}", loc="right")
+        ax.set_xlabel(f"{quantity}, {unit}", loc="right")
         _style.tidy(ax)
-        if len(self.output_names) > 1:
-            _style.draw_legend(self.figure_, ax, self.bars_, self.output_names, is_own_figure)
+        if len(parts) > 1:
+            handles = [*self.bars_, *([] if self.marks_ is None else [self.marks_])]
+            _style.draw_legend(self.figure_, ax, handles, parts, is_own_figure)
 
 
 def _text_look(text_kw: dict | None) -> dict:
     return {"va": "center", "ha": "left", "size": "small", "color": "0.3", **(text_kw or {})}
+
+
+def _if_left_out(rest: np.ndarray, bars: np.ndarray) -> np.ndarray | None:
+    """What larger sets amount to, if that is more than rounding."""
+    return rest if rest.max() > ZERO * max(bars.max(), rest.max()) else None
 
 
 def _order_name(n: int) -> str:
