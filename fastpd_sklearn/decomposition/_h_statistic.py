@@ -107,7 +107,7 @@ def h_statistic(
         :math:`H_{jk}`; 3: :math:`H_{jkl}`, what three do beyond all pairs; and so on.
     features : list of int or str, or of tuples of them, default=None
         The sets; or features of which all sets are wanted. None: all sets that lie on a common
-        path of a tree, as no other one interacts.
+        path of a tree, as no other one interacts; there may be none.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows; for a model those of the background too.
     target : object, default=None
@@ -176,6 +176,9 @@ def h_statistic(
     )
     fitted = explainer._fitted
     terms = _find_terms(fitted, features, order)
+    if not terms:
+        nothing = np.zeros((0, len(fitted.selection.outputs)))
+        return _made(fitted, terms, nothing, nothing, np.zeros(nothing.shape[1]))
     parts = _Overall(fitted, terms) if order == 1 else _Sets(fitted, terms)
     n_columns = max(1, parts.n_columns * len(fitted.selection.outputs))
     size = min(MOST_ROWS, max(FEWEST_ROWS, PART_BYTES // (8 * n_columns)))
@@ -290,11 +293,8 @@ def _find_terms(fitted: Fitted, features, order: int) -> list[Term]:
                 )
         single = sorted({players.find(one) for one in features if one not in named})
         terms = sorted({*terms, *combinations(single, order)})
-    if not terms:
-        raise ValueError(
-            f"order={order}: no {order} features are on a common path of a tree, so nothing "
-            "interacts; lower order, or name the sets in features"
-            if features is None
-            else f"features={features!r} are fewer than order={order}; name more, or lower order"
-        )
+        if not terms:
+            raise ValueError(
+                f"features={features!r} are fewer than order={order}; name more, or lower order"
+            )
     return terms

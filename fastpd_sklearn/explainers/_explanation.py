@@ -190,7 +190,8 @@ class Explanation:
         """
         if n_terms is not None:
             check_positive("n_terms", n_terms)
-        size = self.mean_abs(sample_weight=sample_weight).reshape(len(self.terms), -1).sum(axis=1)
+        size = self.mean_abs(sample_weight=sample_weight)
+        size = size if size.ndim == 1 else size.sum(axis=1)
         return self._cut(np.argsort(-size, kind="stable")[:n_terms].tolist())
 
     def sum(self) -> np.ndarray:

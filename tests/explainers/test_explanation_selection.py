@@ -60,6 +60,7 @@ def test_by_order_and_by_feature(whole, how, belongs):
     assert_allclose(total, response, atol=1e-12)
     assert chosen.complete == (len(kept) == len(explanation.terms))
     assert len(chosen.to_frame()) == chosen.values.size
+    assert set(chosen.rank().terms) == set(chosen.terms)
 
 
 def test_cuts_of_cuts(whole):
