@@ -1,10 +1,14 @@
-"""Tell main effects from interactions: importance, shares of variance and H statistics.
+"""
+Main effects or interactions?
+=============================
 
 An invented city rents out bicycles. On workdays people ride to work, at weekends they ride when it
 is warm; humidity and wind matter a little, and the temperature falls where humidity rises. A
 gradient boosting model learns the number of bicycles, and its functional decomposition says which
 features matter by themselves, which with others, and which pairs interact. All numbers are exact,
 over all rows.
+
+::
 
     python examples/plot_decomposition.py
 """

@@ -136,8 +136,8 @@ def h_statistic(
         H_{jk}^2 = \frac{\sum_i [F_{jk} - F_j - F_k]^2}{\sum_i F_{jk}^2}, \qquad
         H_j^2 = \frac{\sum_i [F - F_j - F_{\setminus j}]^2}{\sum_i F^2}
 
-    (section 8.1 of [1]_). What stands in the numerators is the component :math:`m_{jk}` of
-    the functional decomposition, and the sum of all components of two or more features of which
+    (Friedman and Popescu, section 8.1). What stands in the numerators is the component
+    :math:`m_{jk}` of the functional decomposition, and the sum of all components of two or more features of which
     :math:`j` is one, less its mean. So :math:`H_{jk}^2` is the variance of :math:`m_{jk}` over that
     of :math:`m_j + m_k + m_{jk}`, and no differences of large numbers are taken: of features that
     do not interact it is 0, and not about 0. Standard deviations below 1e-12 of the largest
@@ -149,8 +149,8 @@ def h_statistic(
 
     References
     ----------
-    .. [1] J. H. Friedman, B. E. Popescu, "Predictive learning via rule ensembles", Annals of
-       Applied Statistics 2 (2008), section 8.1.
+    J. H. Friedman, B. E. Popescu, "Predictive learning via rule ensembles", Annals of Applied
+    Statistics 2 (2008), section 8.1.
 
     Examples
     --------

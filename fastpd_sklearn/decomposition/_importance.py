@@ -209,23 +209,23 @@ def importance(
 
     Notes
     -----
-    The paper [1]_ has three definitions in section 2.5, all of which are here: the SHAP importance
-    :math:`E|\phi_k| = E|\sum_{S \ni k} m_S / |S||`, in which main effects and interactions can
+    Hiabu, Meyer and Wright have three definitions in section 2.5, all of which are here: the SHAP
+    importance :math:`E|\phi_k| = E|\sum_{S \ni k} m_S / |S||`, in which main effects and interactions can
     cancel; :math:`E \sum_{S \ni k} |m_S| / |S|`, in which they cannot; and :math:`E|m_S|` of each
     term.
 
     Components of dependent features are not orthogonal, so that variances :math:`Var(m_S)` do not
     add up to that of the response. The covariances :math:`Cov(m_S, f)` do, as :math:`f` is the sum
     of the components: this is the share of variance that is given here (the covariance
-    decomposition of [2]_).
+    decomposition of Li et al.).
 
     References
     ----------
-    .. [1] M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations by
-       functional decomposition of low dimensional structures", AISTATS 2023, section 2.5.
+    M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations by
+    functional decomposition of low dimensional structures", AISTATS 2023, section 2.5.
 
-    .. [2] G. Li, H. Rabitz, P. E. Yelvington et al., "Global sensitivity analysis for systems with
-       independent and/or correlated inputs", Journal of Physical Chemistry A 114 (2010).
+    G. Li, H. Rabitz, P. E. Yelvington et al., "Global sensitivity analysis for systems with
+    independent and/or correlated inputs", Journal of Physical Chemistry A 114 (2010).
 
     Examples
     --------

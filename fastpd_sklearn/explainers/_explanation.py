@@ -296,8 +296,8 @@ class Explanation:
         Returns
         -------
         ndarray of shape (n_rows, n_features), or (n_rows, n_features, n_outputs)
-            Of components the sum of ``m_S / |S|`` over the sets ``S`` with the feature [1]_; of
-            SHAP interaction values the sum over a row of ``shap``'s matrix.
+            Of components the sum of ``m_S / |S|`` over the sets ``S`` with the feature; of SHAP
+            interaction values the sum over a row of ``shap``'s matrix.
 
         Raises
         ------
@@ -306,8 +306,8 @@ class Explanation:
 
         References
         ----------
-        .. [1] M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations
-           by functional decomposition of low dimensional structures", AISTATS 2023, Corollary 2.7.
+        M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations by
+        functional decomposition of low dimensional structures", AISTATS 2023, Corollary 2.7.
         """
         self._check_complete()
         phi = np.zeros((len(self), len(self.feature_names), *self.values.shape[2:]))
