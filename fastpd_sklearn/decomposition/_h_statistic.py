@@ -137,11 +137,12 @@ def h_statistic(
         H_j^2 = \frac{\sum_i [F - F_j - F_{\setminus j}]^2}{\sum_i F^2}
 
     (Friedman and Popescu, section 8.1). What stands in the numerators is the component
-    :math:`m_{jk}` of the functional decomposition, and the sum of all components of two or more features of which
-    :math:`j` is one, less its mean. So :math:`H_{jk}^2` is the variance of :math:`m_{jk}` over that
-    of :math:`m_j + m_k + m_{jk}`, and no differences of large numbers are taken: of features that
-    do not interact it is 0, and not about 0. Standard deviations below 1e-12 of the largest
-    response are taken for rounding, and 0/0 for 0: where nothing happens nothing interacts.
+    :math:`m_{jk}` of the functional decomposition, and the sum of all components of two or more
+    features of which :math:`j` is one, less its mean. So :math:`H_{jk}^2` is the variance of
+    :math:`m_{jk}` over that of :math:`m_j + m_k + m_{jk}`, and no differences of large numbers
+    are taken: of features that do not interact it is 0, and not about 0. Standard deviations
+    below 1e-12 of the largest response are taken for rounding, and 0/0 for 0: where nothing
+    happens nothing interacts.
 
     Where features depend on each other, :math:`m_{jk}` and the main effects can cancel, so that
     :math:`H^2` may exceed 1. And H is a ratio: of two features that hardly matter it can be large.

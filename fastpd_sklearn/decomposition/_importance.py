@@ -209,10 +209,10 @@ def importance(
 
     Notes
     -----
-    Hiabu, Meyer and Wright have three definitions in section 2.5, all of which are here: the SHAP
-    importance :math:`E|\phi_k| = E|\sum_{S \ni k} m_S / |S||`, in which main effects and interactions can
-    cancel; :math:`E \sum_{S \ni k} |m_S| / |S|`, in which they cannot; and :math:`E|m_S|` of each
-    term.
+    Hiabu, Meyer and Wright have three definitions in section 2.5, all of which are here: the
+    SHAP importance :math:`E|\phi_k| = E|\sum_{S \ni k} m_S / |S||`, in which main effects and
+    interactions can cancel; :math:`E \sum_{S \ni k} |m_S| / |S|`, in which they cannot; and
+    :math:`E|m_S|` of each term.
 
     Components of dependent features are not orthogonal, so that variances :math:`Var(m_S)` do not
     add up to that of the response. The covariances :math:`Cov(m_S, f)` do, as :math:`f` is the sum
