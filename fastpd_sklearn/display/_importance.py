@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastpd_sklearn.decomposition import Importance
 from fastpd_sklearn.display import _checks, _style, _text
 from fastpd_sklearn.display._source import fit_explainer, mean_size, open_source
 from fastpd_sklearn.display._ticks import set_numbers
@@ -326,6 +327,11 @@ class ImportanceDisplay:
         ImportanceDisplay
             Drawn; :meth:`plot` draws it anew.
         """
+        if not isinstance(importance, Importance):
+            raise TypeError(
+                "from_importance takes what decomposition.importance(model, X) returns, and got a "
+                f"{type(importance).__name__}"
+            )
         check_choice("by", by, BY)
         rest = np.atleast_1d(importance.remainder_importance)
         if by == "term":
