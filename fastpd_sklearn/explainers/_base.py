@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +34,7 @@ BLOCK_BYTES = 2**24
 """Bytes of the values of a block of terms: beyond some 32 MiB memory comes anew for each block."""
 
 
-class BaseExplainer(ModelExplainer):
+class BaseExplainer(TransformerMixin, ModelExplainer):
     """Base of explainers that describe a response by ``v_S(x)``.
 
     ``v_S(x)`` is the expected response given, in the explainer's sense, the features ``S`` of
@@ -159,7 +160,7 @@ class BaseExplainer(ModelExplainer):
             weights = _checks.check_weights(sample_weight, background.shape[0])
         names = getattr(self, "feature_names_in_", None)
         tied = self._tied_columns(opened, self.n_features_in_)
-        players = make_players(self.n_features_in_, names, self.groups, tied)
+        players = self._make_players(names, tied)
         terms = self._named_terms(players)
         engine, head = self._make_engine(opened, background, players.columns)
         selection = select_outputs(self.target, head, engine.n_outputs)
@@ -189,6 +190,10 @@ class BaseExplainer(ModelExplainer):
         self.response_method_ = answering_method(self.response_method, head)
         if head.classes is not None:
             self.classes_ = head.classes
+
+    def _make_players(self, names, tied) -> Players:
+        """The players; ``names`` and ``tied`` as :func:`make_players` takes them."""
+        return make_players(self.n_features_in_, names, self.groups, tied)
 
     def _named_terms(self, players: Players) -> list[Term] | None:
         if self.features is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import validate_data
 
@@ -14,8 +14,8 @@ from fastpd_sklearn.explainers._pickling import PackedModelMixin
 from fastpd_sklearn.explainers._response import input_tags_of
 
 
-class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator):
-    """Base of transformers that explain a model over a background.
+class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
+    """Base of estimators that learn how a model behaves over a background.
 
     A subclass has the parameter ``estimator``, checks its others in :meth:`_check_params`, and
     says what it learns of a model in :meth:`_learn`, which leaves ``_fitted``, an object with

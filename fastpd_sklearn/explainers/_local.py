@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite, check_random_state
 
@@ -27,7 +28,7 @@ from fastpd_sklearn.forest._parity import check_reading
 from fastpd_sklearn.forest._pipeline import PipelineMap
 
 
-class LocalExplainer(ModelExplainer):
+class LocalExplainer(TransformerMixin, ModelExplainer):
     """Base of explainers of any model that look at its response to moved columns."""
 
     def _check_params(self) -> None:
