@@ -109,12 +109,17 @@ default="auto"
         for boosting, the probability for forests of classifiers, the mean depth for
         ``IsolationForest``. Any other is refused, such as "predict_proba" of a boosted
         classifier; :class:`VanillaPDExplainer` explains it.
+    surrogate : None, True, "auto" or object, default=None
+        A tree ensemble to explain in place of the model: an unfitted regressor, or True for
+        histogram gradient boosting. It is trained on the model's responses to rows of the
+        background, and to mixtures of them. "auto": if the model is no tree ensemble
+        that can be read. ``surrogate_score_`` says how well it follows the model.
     n_jobs : int or None, default=None
         Number of threads; None is the OpenMP default (``OMP_NUM_THREADS``, threadpoolctl), -1
         all processors. The result is the same to the last bit.
     random_state : int, RandomState instance or None, default=None
         Which of the rows that are made from the forest's own thresholds are checked at
-        ``fit``, where there are very many.
+        ``fit``, where there are very many; how rows are mixed to train a surrogate.
     verbose : int, default=0
         Whether to print progress.
 
@@ -122,6 +127,11 @@ default="auto"
     ----------
     estimator_ : object
         The model that is explained.
+    surrogate_ : object
+        The trained surrogate, if there is one: the values explain it and add up to its predictions.
+    surrogate_score_ : float
+        R squared of its predictions of the model's responses, over all outputs, on rows that it
+        was not trained on: a quarter of the background's, and mixtures of these.
     intercept_ : ndarray of shape (n_outputs,)
         The mean response over the background.
     response_method_ : str

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from sklearn.pipeline import Pipeline
 
+from fastpd_sklearn.explainers import _checks
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._response import check_additive
+from fastpd_sklearn.explainers._surrogate import (
+    StandIn,
+    check_surrogate,
+    needs_surrogate,
+    train_surrogate,
+)
 from fastpd_sklearn.forest import Head, InputMap, Reader, Reading, find_reader
 from fastpd_sklearn.forest._frames import is_frame
 from fastpd_sklearn.forest._parity import check_reading
@@ -29,8 +36,81 @@ class TreeExplainer(BaseExplainer):
     """Base of explainers whose engine is a :class:`TreeEngine`."""
 
     _engine_class: type[TreeEngine]
+    _packed_names: ClassVar[tuple[str, ...]] = (
+        "estimator",
+        "estimator_",
+        "surrogate",
+        "surrogate_",
+    )
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        output="pd",
+        features=None,
+        max_order="auto",
+        target=None,
+        groups=None,
+        response_method="auto",
+        surrogate=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        super().__init__(
+            estimator,
+            output=output,
+            features=features,
+            max_order=max_order,
+            target=target,
+            groups=groups,
+            response_method=response_method,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.surrogate = surrogate
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_surrogate(self.surrogate)
+
+    def _learn(self, model, background, sample_weight) -> None:
+        if not needs_surrogate(self.surrogate, model):
+            super()._learn(model, background, sample_weight)
+            return
+        if background is None:
+            raise ValueError(
+                f"surrogate={self.surrogate!r}: a surrogate is trained on a background; call "
+                "fit(model, background)"
+            )
+        X = _checks.check_rows(background)
+        weights = _checks.check_weights(sample_weight, X.shape[0])
+        method, seed = self.response_method, self.random_state
+        stand_in = train_surrogate(self.surrogate, model, X, weights, method, seed)
+        super()._learn(stand_in, background, sample_weight)
+        self.estimator_, self.surrogate_ = model, stand_in.model
+        self.surrogate_score_ = stand_in.score
+
+    def detach(self):
+        """Forget the model, and its surrogate; explaining goes on without them.
+
+        Returns
+        -------
+        self : object
+            With ``estimator=None`` and ``surrogate=None``, without ``estimator_`` and
+            ``surrogate_``.
+        """
+        super().detach()
+        vars(self).pop("surrogate_", None)
+        self.surrogate = None
+        return self
 
     def _open_model(self, model) -> OpenModel:
+        if isinstance(model, StandIn):
+            _, reader, reading = self._open_model(model.model)
+            return OpenModel(model.model, reader, reading._replace(head=model.head))
         reader = find_reader(model)
         if reader is None:
             last = model[-1] if isinstance(model, Pipeline) else model
@@ -40,7 +120,7 @@ class TreeExplainer(BaseExplainer):
                 f"{type(last).__module__.partition('.')[0]} {type(last).__name__}"
                 f"{'' if last is model else ', the last step of the Pipeline'}; it reads "
                 f"{supported_models()}, and pipelines that end in one of these. "
-                "Explain any other model with VanillaPDExplainer."
+                "Explain any other model with VanillaPDExplainer, or by surrogate='auto'."
             )
         return OpenModel(model, reader, reader.read(model))
 
@@ -94,6 +174,8 @@ class TreeExplainer(BaseExplainer):
         return self._engine_class, reading.head
 
     def _explains(self, model, engine: TreeEngine) -> bool:
+        if hasattr(self, "surrogate_score_"):
+            return model is self.estimator_
         if find_reader(model) is None:
             return False
         reading = self._open_model(model).reading
