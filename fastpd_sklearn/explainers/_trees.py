@@ -120,7 +120,7 @@ class TreeExplainer(BaseExplainer):
                 f"{type(last).__module__.partition('.')[0]} {type(last).__name__}"
                 f"{'' if last is model else ', the last step of the Pipeline'}; it reads "
                 f"{supported_models()}, and pipelines that end in one of these. "
-                "Explain any other model with VanillaPDExplainer, or by surrogate='auto'."
+                "Explain any other model by surrogate='auto', or with VanillaPDExplainer."
             )
         return OpenModel(model, reader, reader.read(model))
 
