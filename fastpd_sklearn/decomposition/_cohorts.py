@@ -40,7 +40,7 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Mean response of each cohort.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where all are strings.
 
     See Also

@@ -193,7 +193,7 @@ class FeatureRemover(ModelExplainer):
         Class labels; classifiers only.
     n_features_in_ : int
         Number of columns, the removed ones included.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where all are strings.
 
     See Also
