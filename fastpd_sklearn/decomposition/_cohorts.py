@@ -8,7 +8,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastpd_sklearn.explainers import BaseExplainer, Explanation, _checks, _models
-from fastpd_sklearn.explainers._players import make_players
+from fastpd_sklearn.explainers._players import find_column
 from fastpd_sklearn.forest import _frames, _rows
 
 
@@ -138,9 +138,9 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                     f"{(X.shape[0],)}: one label a row"
                 )
         else:
-            names = getattr(self, "feature_names_in_", None)
-            columns = make_players(X.shape[1], names, None)
-            labels = _rows.column_array(X, columns.find(self.by))
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+            names = list(names)
+            labels = _rows.column_array(X, find_column(self.by, names, "by", names))
         missing = [_frames.is_missing(label) for label in labels.tolist()]
         if any(missing):
             raise ValueError(

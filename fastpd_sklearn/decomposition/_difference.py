@@ -181,8 +181,8 @@ def explain_drift(explainer, old, new, *, old_weight=None, new_weight=None) -> E
             "output='component', 'shap' or 'shap_interaction'"
         )
     (before, base), (after, mean) = (
-        _means(fitted, explainer._check_X(X), weight)
-        for X, weight in ((old, old_weight), (new, new_weight))
+        _means(fitted, explainer._check_X(X), weight, name)
+        for X, weight, name in ((old, old_weight, "old_weight"), (new, new_weight, "new_weight"))
     )
     values = after - before
     factors = np.array([_outputs.share(fitted.output, term) for term in fitted.terms])
@@ -192,9 +192,12 @@ def explain_drift(explainer, old, new, *, old_weight=None, new_weight=None) -> E
     return _make_explanation(fitted, None, values[None], base, remainder[None], complete)
 
 
-def _means(fitted: Fitted, X, sample_weight) -> tuple[np.ndarray, np.ndarray]:
+def _means(fitted: Fitted, X, sample_weight, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Means over rows of all terms, (n_terms, n_outputs), and of the response, (n_outputs,)."""
-    weights = _checks.check_weights(sample_weight, X.shape[0])
+    try:
+        weights = _checks.check_weights(sample_weight, X.shape[0])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
     share = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
     values = np.empty((len(fitted.terms), len(fitted.selection.outputs)))
     for numbers, block in fitted.blocks(X, BLOCK_BYTES // 8):

@@ -117,7 +117,9 @@ default="auto"
         A tree ensemble to explain in place of the model: an unfitted regressor, or True for
         histogram gradient boosting. It is trained on the model's responses to rows of the
         background, and to mixtures of them. "auto": if the model is no tree ensemble
-        that can be read. ``surrogate_score_`` says how well it follows the model.
+        that can be read. ``surrogate_score_`` says how well it follows the model. The response
+        is then ``predict_proba`` of classifiers and ``predict`` of regressors, unless
+        ``response_method`` says another.
     n_jobs : int or None, default=None
         Number of threads; None is the OpenMP default (``OMP_NUM_THREADS``, threadpoolctl), -1
         all processors. The result is the same to the last bit.

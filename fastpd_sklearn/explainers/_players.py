@@ -58,7 +58,7 @@ class Players:
         """
         if isinstance(feature, str) and feature in self.names:
             return self.names.index(feature)
-        column = _find_column(feature, self.column_names, "features", self.names)
+        column = find_column(feature, self.column_names, "features", self.names)
         for player, columns in enumerate(self.columns):
             if len(columns) == 1 and columns[0] == column:
                 return player
@@ -225,7 +225,7 @@ def _group_columns(group, columns, column_names) -> list[int]:
         raise TypeError(f"groups: the name {group!r} should be a str")
     if isinstance(columns, str | Integral):
         columns = [columns]
-    found = [_find_column(c, column_names, f"groups[{group!r}]", column_names) for c in columns]
+    found = [find_column(c, column_names, f"groups[{group!r}]", column_names) for c in columns]
     if not found:
         raise ValueError(f"groups: {group!r} has no column; name at least one or drop the group")
     if len(set(found)) < len(found):
@@ -233,7 +233,8 @@ def _group_columns(group, columns, column_names) -> list[int]:
     return sorted(found)
 
 
-def _find_column(key, column_names, argument: str, known) -> int:
+def find_column(key, column_names, argument: str, known) -> int:
+    """The number of the column that a user means; ``argument`` and ``known`` are for messages."""
     if isinstance(key, str):
         if column_names.count(key) == 1:
             return column_names.index(key)

@@ -196,7 +196,7 @@ class Response:
             self._method = "raw"
             self.head = head
         else:
-            self._method = _choose_method(model, response_method)
+            self._method = choose_method(model, response_method)
             self.head = Head(
                 additive=(self._method, "raw"), classes=_answered_classes(model, self._method)
             )
@@ -260,7 +260,8 @@ def _find_sum_of_trees(model) -> tuple[Reader | None, Head | None]:
         ) from error
 
 
-def _choose_method(model, response_method: str) -> str:
+def choose_method(model, response_method: str) -> str:
+    """The method of a model to call, for one of ``RESPONSE_METHODS``."""
     kind, name = kind_of(model), type(model).__name__
     has = [m for m in ("predict_proba", "decision_function") if hasattr(model, m)]
     if response_method == "raw":

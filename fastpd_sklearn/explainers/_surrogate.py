@@ -17,7 +17,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import check_random_state
 
 from fastpd_sklearn.explainers import _models
-from fastpd_sklearn.explainers._response import Response
+from fastpd_sklearn.explainers._response import Response, choose_method
 from fastpd_sklearn.forest import Head, _frames, _rows, find_reader
 
 LEAST_ROWS = 8
@@ -123,6 +123,8 @@ def train_surrogate(
             f"surrogate: a background of {len(rows)} rows; a minimum of {LEAST_ROWS} is required "
             "to train a surrogate and to tell how good it is"
         )
+    if response_method == "auto":  # the model is called, even if its trees could be read
+        response_method = choose_method(model, response_method)
     respond = Response(model, response_method)
     held, seen = np.split(rows, [len(rows) // 4])
     n_mixed = max(LEAST_MIXED, min(4 * len(seen), MOST_MIXED))

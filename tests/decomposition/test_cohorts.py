@@ -121,8 +121,10 @@ def test_bad_arguments():
     missing[0, 2] = np.nan
     with pytest.raises(ValueError, match="1 rows have no label"):
         clone(fitted).fit(MODEL, missing)
-    with pytest.raises(ValueError, match="unknown feature 'z'"):
+    with pytest.raises(ValueError, match="by: unknown feature 'z'"):
         CohortExplainer(explainer, by="z").fit(MODEL, X)
+    with pytest.raises(TypeError, match=r"by: 0\.5 is neither"):
+        CohortExplainer(explainer, by=0.5).fit(MODEL, X)
     with pytest.raises(ValueError, match="shape"):
         CohortExplainer(explainer, by=lambda rows: np.zeros(3)).fit(MODEL, X)
     with pytest.raises(TypeError, match="over a background"):

@@ -151,6 +151,8 @@ def test_bad_arguments():
         explain_difference(old, NEW, X)
     with pytest.raises(ValueError, match="do not add up"):
         explain_drift(FastPDExplainer().fit(NEW, X), X, X)
+    with pytest.raises(ValueError, match="new_weight"):
+        explain_drift(FastPDExplainer(output="shap").fit(NEW, X), X, X, new_weight=[1.0, 2.0])
     with pytest.raises(TypeError, match="fitted explainer"):
         explain_drift(NEW, X, X)
     labels = Y > 2

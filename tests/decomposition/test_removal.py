@@ -8,6 +8,7 @@ from lightgbm import LGBMClassifier
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingRegressor,
@@ -301,6 +302,17 @@ def test_groups_and_pipelines_on_raw_columns():
     np.testing.assert_allclose(remover.predict(frame[:5]), expected, atol=1e-12)
     assert remover.removed_features_ == ("job", "zip", "lat")
     assert list(remover.feature_names_in_) == list(frame)
+
+
+def test_columns_that_a_step_mixes_go_together():
+    mixing = make_column_transformer((PCA(2), [0, 1, 2]), remainder="passthrough")
+    pipeline = make_pipeline(mixing, RandomForestRegressor(3, random_state=0)).fit(X, Y)
+    with pytest.raises(ValueError, match="part of the group 'columntransformer__pca"):
+        FeatureRemover(features=[0]).fit(pipeline, X)
+    groups = {"mixed": [0, 1, 2]}
+    remover = FeatureRemover(features=["mixed"], groups=groups).fit(pipeline, X)
+    expected = without(pipeline.predict, X, None, ROWS, [0, 1, 2])
+    np.testing.assert_allclose(remover.predict(ROWS), expected, atol=1e-12)
 
 
 def test_searches_over_features():

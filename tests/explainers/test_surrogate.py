@@ -117,6 +117,8 @@ def test_probabilities_of_a_boosted_classifier():
     assert np.abs(total - model.predict_proba(X)[:, 1]).mean() < 0.1
     assert list(fitted.classes_) == ["no", "yes"]
     assert fitted.response_method_ == "predict_proba"
+    plain = FastPDExplainer(output="shap", surrogate=SMALL, random_state=0).fit(model, X)
+    assert np.array_equal(plain.transform(X), fitted.transform(X))  # what "auto" means here
     no = clone(fitted).set_params(target="no").fit(model, X)
     np.testing.assert_allclose(no.intercept_, 1 - fitted.intercept_, atol=1e-12)
     np.testing.assert_allclose(no.transform(X), -fitted.transform(X), atol=1e-12)
