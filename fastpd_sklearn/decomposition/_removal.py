@@ -21,6 +21,7 @@ from fastpd_sklearn.explainers import FastPDExplainer, VanillaPDExplainer, _chec
 from fastpd_sklearn.explainers._estimator import ModelExplainer
 from fastpd_sklearn.explainers._players import Players, as_list
 from fastpd_sklearn.explainers._response import Response, response_head
+from fastpd_sklearn.explainers._trees import OpenModel
 from fastpd_sklearn.forest import Head, NoSumOfTreesError, _rows, find_reader
 
 SCALES = ("auto", "raw", "response")
@@ -47,6 +48,11 @@ class _TwoPlayers:
 
 
 class _TreeRemoval(_TwoPlayers, FastPDExplainer):
+    _opened: OpenModel
+
+    def _open_model(self, model) -> OpenModel:
+        return vars(self).pop("_opened")  # read already; reading takes a while
+
     def _choose_engine(self, reading):
         if self.response_method == "raw" or reading.head.link_method is None:
             return MarginRemovalEngine, reading.head
@@ -292,11 +298,13 @@ class FeatureRemover(ModelExplainer):
     def _make_explainer(self, model, kind: str | None):
         """An explainer of the kept columns, and the head of the response that it explains."""
         params = {"features": self._removed(), "groups": self.groups}
-        head = self._tree_head(model, kind)
-        if head is not None:
+        opened = self._open_trees(model, kind)
+        if opened is not None:
+            head = opened.reading.head
             is_raw = self.scale != "response" or head.link_method is None
             params |= {"n_jobs": self.n_jobs, "random_state": self.random_state}
             explainer = _TreeRemoval(response_method="raw" if is_raw else "auto", **params)
+            explainer._opened = opened
             return explainer, head if is_raw else response_head(head)
         if self.scale == "raw":
             raise ValueError(
@@ -309,22 +317,22 @@ class FeatureRemover(ModelExplainer):
         head = Head(additive=(method, "raw"))
         return _PredictedRemoval(response_method=method, **params), head
 
-    def _tree_head(self, model, kind: str | None) -> Head | None:
-        """The head of a tree ensemble whose answers follow from the sum of its trees."""
+    def _open_trees(self, model, kind: str | None) -> OpenModel | None:
+        """A tree ensemble whose answers follow from the sum of its trees; None for others."""
         reader = find_reader(model)
         if reader is None:
             return None
         try:
-            head = reader.read(model).head
+            opened = OpenModel(model, reader, reader.read(model))
         except NoSumOfTreesError:
             return None
-        if kind is None:  # a booster predicts what is behind its link
-            return head
+        head = opened.reading.head
         wanted = ("predict_proba", "decision_function") if kind == "classifier" else ("predict",)
         if self.scale == "response" and hasattr(model, "predict_proba"):
             wanted = ("predict_proba",)
         known = (*head.additive, head.link_method)
-        return head if any(method in known for method in wanted) else None
+        # A booster, which is of no kind, predicts what is behind its link.
+        return opened if kind is None or any(method in known for method in wanted) else None
 
     # -------------------------------------------------------------- predict
 

@@ -26,11 +26,17 @@ def is_low(rows):
     return np.where(np.asarray(rows)[:, 2] < 1, "low", "high")
 
 
-def all_rows(rows):
-    return np.zeros(rows.shape[0])
+class OneCohort:
+    """A function that is written the same in every process, for the names of tests."""
+
+    def __call__(self, rows):
+        return np.zeros(rows.shape[0])
+
+    def __repr__(self):
+        return "OneCohort()"
 
 
-@pytest.mark.parametrize("by", [2, "x2", is_low], ids=str)
+@pytest.mark.parametrize("by", [2, "x2", is_low], ids=["number", "name", "function"])
 @pytest.mark.parametrize("explainer", [FastPDExplainer, VanillaPDExplainer])
 @pytest.mark.parametrize("output", ["component", "shap"])
 def test_each_row_against_its_own_cohort(explainer, output, by):
@@ -99,7 +105,7 @@ def test_frames_and_classes():
 
 
 @parametrize_with_checks(
-    [CohortExplainer(FastPDExplainer(FOREST, n_jobs=1), all_rows)],
+    [CohortExplainer(FastPDExplainer(FOREST, n_jobs=1), OneCohort())],
     expected_failed_checks=lambda _: {
         f"check_sample_weight_equivalence_on_{kind}_data": "a forest draws its samples by weight"
         for kind in ("dense", "sparse")
