@@ -1,4 +1,6 @@
-"""What a model of wages says without sex: taken out of the fitted model, or left out of the fit.
+"""
+What a model of wages says without sex: taken out, or left out
+==============================================================
 
 Wages are made up, so that the truth is known: women are paid 4 EUR an hour less than men of the
 same kind, and they work fewer hours a week, for which nobody is paid less per hour. A model that is
@@ -6,6 +8,8 @@ fitted again without sex makes up for it by the hours, which tell the sexes apar
 paying women less. Sex averaged out of the fitted model leaves the hours as harmless as they are.
 The script prints the gap that is left of each, and draws it to ``removal.png`` with the curve of
 hours.
+
+::
 
     python examples/plot_removal.py
 """
