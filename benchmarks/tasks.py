@@ -135,6 +135,12 @@ TASKS = (
         quick=True,
     ),
     Task(
+        "shap_deep",
+        "Interventional SHAP of an unpruned forest",
+        (Case("rf_full", 200, 200, 20), Case("rf_full", 1_000, 200, 20)),
+        {OURS: ours.shap, "shap": peers.shap_shap},
+    ),
+    Task(
         "shap_path",
         "Path-dependent SHAP",
         ALL_SIZES + ALL_MODELS,

@@ -1,4 +1,4 @@
-"""What the two ways to path-dependent values of single players take, in nanoseconds.
+"""What different ways to the same values take, in nanoseconds.
 
 The figures were fitted to forests of all depths on one machine. Only their ratios matter: they
 decide which of two exact ways is taken, from nothing but the numbers at hand.
@@ -67,3 +67,46 @@ def walk_effort(geometry: Geometry, rules: Rules, n_values: int, n_rows: int) ->
     n_lanes = -(-n_rows // WALK_LANES) * WALK_LANES
     a_node = WALK_NODE * (1 + n_values) / 2
     return n_lanes * (WALK_LEAF * geometry.n_leaves + a_node * n_nodes.sum())
+
+
+PAIR_VISIT, PAIR_WORD, PAIR_OF_PLAYERS = 16.0, 2.6, 6.0
+"""A visit of an explained row to a node, 64 more background rows there, and the factor for terms of
+two players."""
+
+DEEP_VALUE, DEEP_LEAF, DEEP_ROW, DEEP_SOURCE, DEEP_PAIR = 0.3, 20_000.0, 40.0, 6.0, 2.5
+"""A player of a mask at a node of the quadrature; a leaf, and there an explained row, a background
+row, and a pair of them."""
+
+
+def pair_effort(visits: float, n_words: int, order: int) -> float:
+    """Walks of explained rows together with the rows of a background; see `pair_walk`.
+
+    Parameters
+    ----------
+    visits : float
+        How often explained rows come to nodes.
+    n_words : int
+        Background rows that walk together, in words of 64 bits.
+    order : int
+        The most players of a term.
+    """
+    return visits * (PAIR_VISIT + PAIR_WORD * n_words) * (PAIR_OF_PLAYERS if order == 2 else 1)
+
+
+def deep_table_effort(sizes: np.ndarray, n_rows: int, n_background: int, n_looks: int) -> float:
+    """Tables of deep trees over the masks that occur.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_leaves,), int64
+        Number of players on the way to each leaf.
+    n_rows, n_background : int
+    n_looks : int
+        How often the rows are looked up: once for single players, more often for other terms.
+    """
+    size = sizes.astype(np.float64)
+    everywhere = np.ceil(size / 2) * (size + 3) * 2.0**size
+    everywhere[sizes > MIXED_PLAYERS] = np.inf
+    pairs = DEEP_PAIR * n_looks * n_rows * n_background
+    rows = DEEP_LEAF + DEEP_ROW * n_looks * n_rows + DEEP_SOURCE * n_background
+    return float(np.minimum(DEEP_VALUE * everywhere, pairs).sum() + rows * len(sizes))

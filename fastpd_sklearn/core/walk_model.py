@@ -29,6 +29,8 @@ class WalkModel:
 
     Attributes
     ----------
+    made_from : tuple
+        The first four arguments.
     bins : Bins
     trees : Trees
     intercept : ndarray of shape (n_outputs,), float64
@@ -46,7 +48,7 @@ class WalkModel:
         zero: float,
         bins: Bins | None = None,
     ) -> None:
-        self._made_from = (forest, player_of_input, n_players, zero)
+        self.made_from = (forest, player_of_input, n_players, zero)
         if bins is None:
             bins = Bins(
                 forest.feature,
@@ -82,7 +84,7 @@ class WalkModel:
         self.is_line = [len(slots) == 1 and not has_table[slots[0]] for slots in self.slots]
 
     def __reduce__(self):
-        return WalkModel, self._made_from
+        return WalkModel, self.made_from
 
     @property
     def n_outputs(self) -> int:

@@ -3,6 +3,7 @@
 from fastpd_sklearn.explainers._ale import ALEExplainer
 from fastpd_sklearn.explainers._ale_results import ALECurve, ALESurface
 from fastpd_sklearn.explainers._base import BaseExplainer
+from fastpd_sklearn.explainers._cost import CostWarning
 from fastpd_sklearn.explainers._curve import CategoryCurve, StepCurve, StepSurface
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fastpd import FastPDExplainer
@@ -17,6 +18,7 @@ __all__ = [
     "ALESurface",
     "BaseExplainer",
     "CategoryCurve",
+    "CostWarning",
     "Engine",
     "Explanation",
     "FastPDExplainer",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.core.background import make_background
+from fastpd_sklearn.explainers import _cost
 from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
+from fastpd_sklearn.explainers._deep_shap import PairEngine
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._outputs import resolve_order
 from fastpd_sklearn.explainers._response import response_head
@@ -177,20 +180,51 @@ default="auto"
 
     _engine_class = EmpiricalEngine
 
+    def estimate_cost(self, X) -> float:
+        """Seconds that :meth:`transform` will take for some rows, about.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        float
+            Where trees are deep and the values belong to pairs of rows ("shap",
+            "shap_interaction", "banzhaf"), from what :meth:`fit` has measured on some rows of
+            the background; otherwise from explaining at most 128 of the rows. What will take
+            minutes is announced by a ``CostWarning`` in any case.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
+        >>> explainer = FastPDExplainer(output="shap").fit(model, X)
+        >>> 0 < explainer.estimate_cost(X) < 60
+        True
+        """
+        check_is_fitted(self)
+        return _cost.estimate(self._fitted, self._check_X(X))
+
     def _choose_engine(self, reading: Reading) -> tuple[type[TreeEngine], Head]:
         head, method = reading.head, self.response_method
         if method == head.link_method and method not in head.additive:
             self._check_response_scale()
             return ResponseEngine, response_head(head)
         engine_class, head = super()._choose_engine(reading)
-        if self._is_of_low_order() and is_deep(reading.forest):
-            engine_class = DeepEngine
+        if self._has_small_sets() and is_deep(reading.forest):
+            engine_class = DeepEngine if self._is_of_low_order() else PairEngine
         return engine_class, head
 
     def _is_of_low_order(self) -> bool:
+        """Whether components of at most two features are all that is asked for."""
+        return self.output in ("pd", "component") and self._has_small_sets()
+
+    def _has_small_sets(self) -> bool:
         """Whether no set of more than two features is asked for."""
-        if self.output not in ("pd", "component"):
-            return False
         if self.features is None:
             return resolve_order(self.output, self.max_order) in (1, 2)
         sets = self.features if isinstance(self.features, list | tuple) else [self.features]

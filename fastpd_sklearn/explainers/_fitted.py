@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from fastpd_sklearn.explainers import _checks, _outputs
+from fastpd_sklearn.explainers._cost import announce, outlook_of
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._outputs import Recipe
 from fastpd_sklearn.explainers._players import Players
@@ -104,6 +105,9 @@ class Fitted:
         """
         n_rows, n_outputs = X.shape[0], len(self.selection.outputs)
         n_terms = len(recipe.asked if recipe.parts is None else recipe.parts)
+        outlook = outlook_of(self.engine, n_rows, recipe)
+        if outlook is not None:
+            announce(outlook, n_rows, progress)
         if out is None:
             _checks.check_memory(
                 8 * n_rows * n_terms * n_outputs,
@@ -119,6 +123,8 @@ class Fitted:
             out = _checks.check_out(out, (n_rows, n_terms, n_outputs))
         row_bytes = 8 * max(1, len(recipe.asked) * self.engine.n_outputs)
         block = max(1, BLOCK_BYTES // row_bytes)
+        if outlook is not None:
+            block = n_rows if outlook.block_rows is None else min(block, outlook.block_rows)
         X = X.tocsr() if sparse.issparse(X) else X
         for start in range(0, n_rows, block):
             part = slice(start, min(n_rows, start + block))
