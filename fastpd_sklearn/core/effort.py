@@ -69,7 +69,7 @@ def walk_effort(geometry: Geometry, rules: Rules, n_values: int, n_rows: int) ->
     return n_lanes * (WALK_LEAF * geometry.n_leaves + a_node * n_nodes.sum())
 
 
-PAIR_VISIT, PAIR_WORD, PAIR_OF_PLAYERS = 16.0, 2.6, 6.0
+PAIR_VISIT, PAIR_WORD, PAIR_OF_PLAYERS = 13.0, 1.9, 6.5
 """A visit of an explained row to a node, 64 more background rows there, and the factor for terms of
 two players."""
 

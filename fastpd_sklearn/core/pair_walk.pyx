@@ -43,14 +43,27 @@ cdef extern from "pairs.h" nogil:
         int64_t, const int32_t*, const uint64_t*, const uint64_t*, const uint8_t*, uint8_t, int,
         const uint64_t*, int64_t, int32_t*, uint64_t*, uint64_t*
     )
-    void single_values(
-        uint64_t, const uint64_t*, int64_t, const uint64_t*, const double*, const double*, int64_t,
-        int64_t, double*
-    )
-    void double_values(
-        uint64_t, const uint64_t*, int64_t, const uint64_t*, const double*, const double*, int64_t,
-        int64_t, double*
-    )
+    ctypedef struct PairLeaf:
+        int64_t n
+        const int32_t* who
+        const uint64_t* mask
+        const uint64_t* alive
+        int64_t n_words
+        const uint64_t* missed
+        const double* share
+        const double* worth
+        int64_t n_sizes
+        int64_t n_quads
+        double* values
+        int64_t n_found
+        const int64_t* place
+        const int64_t* column
+        const double* leaf_value
+        int64_t n_leaf_values
+        double* gained
+        int64_t row_size
+    void add_singles(const PairLeaf*)
+    void add_doubles(const PairLeaf*)
 
 cdef enum:
     PLAYERS = 64            # of a path, at most: a bit each
@@ -72,7 +85,7 @@ cdef struct Job:
     Codes rows
     Codes background
     const double* share     # by background row
-    const double* worth     # see single_values
+    const double* worth     # see PairLeaf
     int64_t n_sizes
     int64_t order           # of the terms: 1 or 2 players
     const int32_t* column   # by player, or by two of them: place among the terms, -1 if not wanted
@@ -108,9 +121,9 @@ cdef struct Scratch:
     int32_t* bit            # by player: its number on the path, -1 if it is not tested there
     int32_t* player         # by number
     int64_t n_bits
-    double* values          # of a leaf's players, or of two of them
-    int64_t* column         # of these values in a row of `gained`
-    int64_t* value
+    double* values          # see PairLeaf
+    int64_t* place
+    int64_t* column
     const double* share     # of the block of background rows
     double* gained          # gained[(x * n_terms + term) * n_outputs + output]
     int64_t visits
@@ -235,11 +248,11 @@ cdef int _make_scratch(Scratch* scratch, const Job* job) noexcept nogil:
     scratch.player = <int32_t*> malloc(PLAYERS * sizeof(int32_t))
     scratch.values = <double*> malloc(most * sizeof(double))
     scratch.column = <int64_t*> malloc(most * sizeof(int64_t))
-    scratch.value = <int64_t*> malloc(most * sizeof(int64_t))
+    scratch.place = <int64_t*> malloc(most * sizeof(int64_t))
     if (
         scratch.level == NULL or scratch.room == NULL or scratch.failed == NULL
         or scratch.bit == NULL or scratch.player == NULL or scratch.values == NULL
-        or scratch.column == NULL or scratch.value == NULL
+        or scratch.column == NULL or scratch.place == NULL
     ):
         return -1
     memset(scratch.bit, 255, job.n_players * sizeof(int32_t))
@@ -264,7 +277,7 @@ cdef void _free_scratch(Scratch* scratch) noexcept nogil:
     free(scratch.player)
     free(scratch.values)
     free(scratch.column)
-    free(scratch.value)
+    free(scratch.place)
 
 
 cdef void _walk_tree(
@@ -404,14 +417,14 @@ cdef int64_t _wanted(const Job* job, Scratch* scratch, int64_t n_quads) noexcept
         if job.order == 1:
             column = job.column[a]
             if column >= 0:
-                scratch.value[found], scratch.column[found] = j, column * n_outputs
+                scratch.place[found], scratch.column[found] = j, column * n_outputs
                 found += 1
             continue
         for k in range(j + 1, scratch.n_bits):
             b = scratch.player[k]
             column = job.column[min(a, b) * job.n_players + max(a, b)]
             if column >= 0:
-                scratch.value[found] = j * QUAD * n_quads + k
+                scratch.place[found] = j * QUAD * n_quads + k
                 scratch.column[found] = column * n_outputs
                 found += 1
     return found
@@ -421,27 +434,23 @@ cdef void _add_leaf(
     const Job* job, Scratch* scratch, const Level* level, int64_t leaf, int64_t output
 ) noexcept nogil:
     """Add what a leaf is worth to the rows that have come there."""
-    cdef int64_t n_quads = (scratch.n_bits + QUAD - 1) // QUAD, n_values = job.trees.n_values
-    cdef int64_t n_found = _wanted(job, scratch, n_quads), w = job.n_words, e, i, v
-    cdef const double* value = job.trees.leaf_value + leaf * n_values
-    cdef double* gained
-    if n_found == 0:
+    cdef PairLeaf at
+    at.n_quads = (scratch.n_bits + QUAD - 1) // QUAD
+    at.n_found = _wanted(job, scratch, at.n_quads)
+    if at.n_found == 0:
         return
-    for e in range(level.n):
-        if job.order == 1:
-            single_values(
-                level.mask[e], level.alive + e * w, w, level.missed, scratch.share, job.worth,
-                job.n_sizes, n_quads, scratch.values,
-            )
-        else:
-            double_values(
-                level.mask[e], level.alive + e * w, w, level.missed, scratch.share, job.worth,
-                job.n_sizes, n_quads, scratch.values,
-            )
-        gained = scratch.gained + level.who[e] * job.n_terms * job.trees.n_outputs + output
-        for i in range(n_found):
-            for v in range(n_values):
-                gained[scratch.column[i] + v] += scratch.values[scratch.value[i]] * value[v]
+    at.n, at.who, at.mask, at.alive = level.n, level.who, level.mask, level.alive
+    at.n_words, at.missed, at.share = job.n_words, level.missed, scratch.share
+    at.worth, at.n_sizes, at.values = job.worth, job.n_sizes, scratch.values
+    at.place, at.column = scratch.place, scratch.column
+    at.leaf_value = job.trees.leaf_value + leaf * job.trees.n_values
+    at.n_leaf_values = job.trees.n_values
+    at.gained = scratch.gained + output
+    at.row_size = job.n_terms * job.trees.n_outputs
+    if job.order == 1:
+        add_singles(&at)
+    else:
+        add_doubles(&at)
 
 
 def leaf_sizes(Trees trees, int64_t n_players):
