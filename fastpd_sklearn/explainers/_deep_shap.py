@@ -18,6 +18,9 @@ from fastpd_sklearn.explainers._protocol import Term
 TRIED_TREES, TRIED_ROWS, TRIED_BACKGROUND = 4, 64, 1024
 """What is tried out at ``fit``, at most, to learn how far pairs of rows come."""
 
+BLOCK_VALUES = 2**25
+"""Values that are made in one walk, where the terms are asked for block by block."""
+
 BLOCK_ROWS = 128
 """Rows that are explained together, at least, where progress is shown."""
 
@@ -69,11 +72,10 @@ class PairEngine(DeepEngine):
         return values.transpose(2, 0, 1)
 
     def index_blocks(self, X, index: str, terms: list[Term], n_values: int):
-        """What :meth:`index_values` gives; all at once, since terms share the walks."""
-        if index == "component":
-            yield from super().index_blocks(X, index, terms, n_values)
-        else:
-            yield np.arange(len(terms)), self.index_values(X, index, terms)
+        """What :meth:`index_values` gives, in large blocks, since terms share the walks."""
+        if index != "component":
+            n_values = max(n_values, BLOCK_VALUES)
+        yield from super().index_blocks(X, index, terms, n_values)
 
     def outlook(self, n_rows: int, index: str, terms: list[Term]) -> Outlook | None:
         """What the values of some terms will take for so many rows."""

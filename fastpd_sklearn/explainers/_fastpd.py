@@ -74,7 +74,9 @@ class FastPDExplainer(TreeExplainer):
     :meth:`fit` counts how often each answer occurs, and all explanations follow from the
     counts. Where that is no way to do it, for large unpruned forests and for responses behind a
     link, the rows of the background are kept, as one small integer a value, and walked through
-    the trees; then ``output`` is "pd" or "component" of at most two features.
+    the trees. On a response behind a link ``output`` is then "pd" or "component" of at most two
+    features; on unpruned forests SHAP and Banzhaf values take pairs of rows, and
+    :meth:`estimate_cost` says how long.
 
     Parameters
     ----------

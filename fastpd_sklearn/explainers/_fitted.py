@@ -154,6 +154,9 @@ class Fitted:
         values : ndarray of shape (n_rows, len(numbers), n_outputs)
         """
         if self.recipe.parts is None:
+            outlook = outlook_of(self.engine, X.shape[0], self.recipe)
+            if outlook is not None:
+                announce(outlook, X.shape[0], "")
             index, asked = self.recipe.index, self.recipe.asked
             for numbers, values in self.engine.index_blocks(X, index, asked, n_values):
                 yield numbers, self.recipe.combine(self.selection.values(values), self.intercept)

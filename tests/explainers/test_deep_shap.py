@@ -115,7 +115,8 @@ def test_any_threads_and_neighbours_give_the_same_bits(deep):
     assert_array_equal(one.transform(X[17:19]), values[17:19])
 
 
-def test_parts_pickles_and_blocks(deep):
+def test_parts_pickles_and_blocks(deep, monkeypatch):
+    monkeypatch.setattr(_deep_shap, "BLOCK_VALUES", 1)
     X = rows()
     model = classifier(X)
     whole = FastPDExplainer(output="shap_interaction").fit(model, X)
@@ -130,6 +131,10 @@ def test_parts_pickles_and_blocks(deep):
     assert_allclose(by_terms.reshape(len(X), -1), values, rtol=0, atol=1e-14)
     mean = whole.mean_abs(X)
     assert_allclose(mean, np.abs(by_terms).mean(axis=0), rtol=1e-12)
+    banzhaf = FastPDExplainer(output="banzhaf", max_order=2).fit(model, X)
+    blocks = [values for _, values in banzhaf.explain_blocks(X, block_bytes=1000)]
+    found = np.concatenate(blocks, axis=1).reshape(len(X), -1)
+    assert_allclose(found, banzhaf.transform(X), rtol=0, atol=1e-14)
 
 
 def test_a_long_run_is_announced(deep, monkeypatch):
@@ -142,6 +147,8 @@ def test_a_long_run_is_announced(deep, monkeypatch):
     message = r"explaining 80 rows against 80 will take about .*estimate_cost"
     with pytest.warns(CostWarning, match=message):
         assert_array_equal(explainer.transform(X), values)
+    with pytest.warns(CostWarning, match=message):
+        explainer.mean_abs(X)
 
 
 def test_progress(deep, monkeypatch, capsys):
