@@ -48,7 +48,7 @@ def test_values_are_those_of_the_definition(name, groups, weighted):
         lambda rows: oracles.predict_many(forest, rows), background, weights, X, players
     )
     terms = terms_of(len(players))
-    for index in ("shap", "banzhaf", "component"):
+    for index in ("shap", "banzhaf", "total", "component"):
         found = values(core, X, background, index, terms, weights)
         for k, term in enumerate(terms):
             truth = oracles.INDICES[index](game, term)

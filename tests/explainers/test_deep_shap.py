@@ -15,7 +15,7 @@ from fastpd_sklearn.explainers import CostWarning, _cost, _deep_shap, _fastpd
 from fastpd_sklearn.explainers._deep_shap import PairEngine
 from tests.explainers.test_deep_engine import MODELS, classifier, regressor, rows
 
-OUTPUTS = ["shap", "shap_interaction", "banzhaf"]
+OUTPUTS = ["shap", "shap_interaction", "banzhaf", "total"]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_equal_to_enumeration(deep, request, name, output, way):
         request.getfixturevalue("by_tables")
     X = rows()
     model = MODELS[name](X)
-    order = {} if output != "banzhaf" else {"max_order": 2}
+    order = {} if output.startswith("shap") else {"max_order": 2}
     weights = np.random.default_rng(2).random(len(X))
     options = {"output": output, "groups": {"g": [0, 3]}, **order}
     found = FastPDExplainer(**options).fit(model, X, sample_weight=weights)
