@@ -75,12 +75,16 @@ category
     ):
         self.strict, self.single = strict, single
         inner = np.flatnonzero(feature >= 0)
-        self.columns = np.unique(feature[inner]).astype(np.int64)
+        n_tests = np.bincount(feature[inner])
+        self.columns = np.flatnonzero(n_tests).astype(np.int64)
+        slot_of_column = np.cumsum(n_tests > 0, dtype=np.int32) - 1
         slot = np.full(len(feature), -1, np.int32)
-        slot[inner] = np.searchsorted(self.columns, feature[inner])
+        slot[inner] = slot_of_column[feature[inner]]
         threshold = _representable(threshold, strict) if single else threshold
+        numeric = _by_slot(slot, inner[~is_categorical[inner]], threshold, len(self.columns))
         edges = self._collect_edges(
-            slot, threshold, zero_as_missing, is_categorical, category_start, category, zero, inner
+            slot, threshold, zero_as_missing, is_categorical, category_start, category, zero,
+            inner, numeric,
         )
         self.n_codes = np.array([len(e) + 1 for e in edges], dtype=np.int64)
         self.width = np.where(
@@ -90,7 +94,7 @@ category
         self.edges = np.concatenate([np.empty(0), *edges])
         self.tests = self._make_tests(
             slot, threshold, missing_left, zero_as_missing, is_categorical, listed_left,
-            category_start, category, zero, inner,
+            category_start, category, zero, inner, numeric,
         )
 
     def __reduce__(self):
@@ -105,7 +109,8 @@ category
         return self.edges[self.edge_start[slot]:self.edge_start[slot + 1]]
 
     def _collect_edges(
-        self, slot, threshold, zero_as_missing, is_categorical, category_start, category, zero, inner
+        self, slot, threshold, zero_as_missing, is_categorical, category_start, category, zero,
+        inner, numeric,
     ):
         n_slots = len(self.columns)
         self.categorical = np.zeros(n_slots, bool)
@@ -113,16 +118,12 @@ category
         zone = np.zeros(n_slots, bool)
         zone[slot[inner][zero_as_missing[inner]]] = True
         owner = np.repeat(slot, np.diff(category_start))
-        numeric = inner[~is_categorical[inner]]
-        order = np.argsort(slot[numeric], kind="stable")
-        bounds = np.searchsorted(slot[numeric][order], np.arange(n_slots + 1))
-        values = threshold[numeric][order]
         edges = []
         for s in range(n_slots):
             if self.categorical[s]:
                 found = category[owner == s].astype(np.float64)
             else:
-                found = values[bounds[s]:bounds[s + 1]]
+                found = threshold[numeric[s]]
                 if zone[s]:
                     found = np.concatenate([found, _zone_edges(zero, self.strict)])
             edges.append(np.unique(found))
@@ -130,7 +131,7 @@ category
 
     def _make_tests(
         self, slot, threshold, missing_left, zero_as_missing, is_categorical, listed_left,
-        category_start, category, zero, inner,
+        category_start, category, zero, inner, numeric,
     ):
         n_nodes = len(slot)
         low = np.zeros(n_nodes, np.uint32)
@@ -138,7 +139,7 @@ category
         table = np.full(n_nodes, -1, np.int64)
         special = is_categorical | zero_as_missing
         for s in range(len(self.columns)):
-            nodes = inner[(slot[inner] == s) & ~special[inner]]
+            nodes = numeric[s][~special[numeric[s]]]
             last_left = np.searchsorted(self.slot_edges(s), threshold[nodes])
             span[nodes] = last_left + missing_left[nodes]
             low[nodes] = np.where(missing_left[nodes], np.uint32(0xFFFFFFFF), np.uint32(0))
@@ -231,6 +232,14 @@ category
         if self.single:
             return _bin[double, float](X, source, slots, self, edges, rows, n_threads)
         return _bin[double, double](X, source, slots, self, edges, rows, n_threads)
+
+
+def _by_slot(slot, nodes, threshold, n_slots):
+    """The nodes of each slot, by threshold: so they are looked up faster than in any order."""
+    slots = slot[nodes].astype(np.uint16) if n_slots <= 2**16 else slot[nodes]  # sorts by digits
+    ends = np.cumsum(np.bincount(slot[nodes], minlength=n_slots))[:-1]
+    parts = np.split(nodes[np.argsort(slots, kind="stable")], ends)
+    return [part[np.argsort(threshold[part])] for part in parts]
 
 
 def _restore(state):

@@ -309,12 +309,12 @@ class ForestBuilder:
         def flags(array) -> np.ndarray:
             return np.broadcast_to(np.asarray(array, dtype=bool), n_nodes) & ~leaf
 
-        lists = _category_lists(categories, np.flatnonzero(is_categorical), n_nodes)
+        count, category = _category_lists(categories, np.flatnonzero(is_categorical), n_nodes)
         self._trees.append(
             {
-                "left": np.where(leaf, -1, left),
-                "right": np.where(leaf, -1, np.asarray(right)),
-                "feature": np.where(leaf, -1, np.asarray(feature)),
+                "left": np.where(leaf, np.int32(-1), left),
+                "right": np.where(leaf, np.int32(-1), np.asarray(right, dtype=np.int32)),
+                "feature": np.where(leaf, np.int32(-1), np.asarray(feature, dtype=np.int32)),
                 "threshold": np.where(
                     leaf | is_categorical, np.nan, np.asarray(threshold, dtype=np.float64)
                 ),
@@ -322,8 +322,8 @@ class ForestBuilder:
                 "zero_as_missing": flags(zero_as_missing),
                 "is_categorical": is_categorical,
                 "listed_left": flags(listed_left),
-                "category_count": np.array([len(c) for c in lists], dtype=np.int64),
-                "category": np.concatenate([np.empty(0, np.int32), *lists]),
+                "category_count": count,
+                "category": category,
                 "value": np.where(leaf[:, None], value, 0.0),
                 "cover": np.asarray(cover, dtype=np.float64),
             }
@@ -353,14 +353,17 @@ class ForestBuilder:
         width = trees[0]["value"].shape[1] if trees else 1
 
         def join(name: str, dtype, shape=(0,)) -> np.ndarray:
-            return np.concatenate([np.empty(shape, dtype), *(t[name] for t in trees)]).astype(dtype)
+            return np.concatenate([np.empty(shape, dtype), *(t[name] for t in trees)])
 
-        offset = np.repeat(start[:-1], sizes)
-        left, right = join("left", np.int64), join("right", np.int64)
+        def children(name: str) -> np.ndarray:
+            child = join(name, np.int32)
+            child += np.where(child < 0, 0, np.repeat(start[:-1], sizes)).astype(np.int32)
+            return child
+
         forest = Forest(
             tree_start=start,
-            left=np.where(left < 0, -1, left + offset).astype(np.int32),
-            right=np.where(right < 0, -1, right + offset).astype(np.int32),
+            left=children("left"),
+            right=children("right"),
             feature=join("feature", np.int32),
             threshold=join("threshold", np.float64),
             missing_left=join("missing_left", bool),
@@ -385,11 +388,14 @@ class ForestBuilder:
         return forest
 
 
-def _category_lists(categories, nodes: np.ndarray, n_nodes: int) -> list[np.ndarray]:
-    lists = [np.empty(0, np.int32)] * n_nodes
-    for node in nodes:
-        lists[node] = np.unique(np.asarray(categories[node], dtype=np.int32))
-    return lists
+def _category_lists(
+    categories, nodes: np.ndarray, n_nodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """How many categories each node lists, and all of them."""
+    lists = [np.unique(np.asarray(categories[node], dtype=np.int32)) for node in nodes]
+    count = np.zeros(n_nodes, np.int64)
+    count[nodes] = [len(listed) for listed in lists]
+    return count, np.concatenate([np.empty(0, np.int32), *lists])
 
 
 def check_forest(forest: Forest) -> None:
