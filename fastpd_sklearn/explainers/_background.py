@@ -12,13 +12,13 @@ from itertools import combinations
 import numpy as np
 
 from fastpd_sklearn.core.background import join_rows
-from fastpd_sklearn.core.ice import LINKS
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.explainers import _outputs
 from fastpd_sklearn.explainers._binned import has_sentinel, threads_for
 from fastpd_sklearn.explainers._engine import TreeEngine, at_places
 from fastpd_sklearn.explainers._protocol import Term
+from fastpd_sklearn.explainers._response import core_link
 from fastpd_sklearn.forest import Head, Reading
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
 
@@ -181,7 +181,7 @@ class ResponseEngine(BackgroundEngine):
     @property
     def link(self):
         """From margins to the response: by name where the core knows it."""
-        return self.head.link if self.head.link in LINKS else self.head.respond
+        return core_link(self.head)
 
     def predict(self, X) -> np.ndarray:
         """The response to every row, shape (n_rows, n_outputs)."""

@@ -11,7 +11,7 @@ from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
 from fastpd_sklearn.explainers._deep_shap import PairEngine
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._outputs import resolve_order
-from fastpd_sklearn.explainers._response import response_head
+from fastpd_sklearn.explainers._response import check_additive, response_head
 from fastpd_sklearn.explainers._trees import TreeExplainer
 from fastpd_sklearn.forest import Head, Reading
 from fastpd_sklearn.forest._forest import Forest
@@ -114,7 +114,8 @@ default="pd"
 default="auto"
         The response to explain. "auto" and "raw" are what the trees add up to: the margin for
         boosting, the probability for forests of classifiers, the mean depth for
-        ``IsolationForest``. A response behind an inverse link, such as "predict_proba" of a
+        ``IsolationForest``. Of models that mix several margins, such as calibrated classifiers,
+        "auto" is the probability. A response behind an inverse link, such as "predict_proba" of a
         boosted classifier or "predict" of Poisson regression, has exact "pd" and "component" of
         at most two features; it takes the background itself, which is kept as codes. For other
         outputs it is refused.
@@ -213,8 +214,9 @@ default="auto"
 
     def _choose_engine(self, reading: Reading) -> tuple[type[TreeEngine], Head]:
         head, method = reading.head, self.response_method
+        method = head.natural if method == "auto" else method
         if method == head.link_method and method not in head.additive:
-            self._check_response_scale()
+            self._check_response_scale(head)
             return ResponseEngine, response_head(head)
         engine_class, head = super()._choose_engine(reading)
         if self._has_small_sets() and is_deep(reading.forest):
@@ -232,12 +234,15 @@ default="auto"
         sets = self.features if isinstance(self.features, list | tuple) else [self.features]
         return all(len(s) <= 2 for s in sets if isinstance(s, list | tuple))
 
-    def _check_response_scale(self) -> None:
-        if not self._is_of_low_order():
-            raise ValueError(
-                f"response_method={self.response_method!r} with output={self.output!r} and "
-                f"max_order={self.max_order!r}: the trees do not add up to this response, so that "
-                "on its scale there are exact values for output='pd' and 'component' of at most "
-                "two features; take one of these, response_method='raw' for the scale on which "
-                "they do add up, or VanillaPDExplainer"
-            )
+    def _check_response_scale(self, head: Head) -> None:
+        if self._is_of_low_order():
+            return
+        if not head.additive:
+            check_additive(self.response_method, head)
+        raise ValueError(
+            f"response_method={self.response_method!r} with output={self.output!r} and "
+            f"max_order={self.max_order!r}: the trees do not add up to this response, so that "
+            "on its scale there are exact values for output='pd' and 'component' of at most "
+            "two features; take one of these, response_method='raw' for the scale on which "
+            "they do add up, or VanillaPDExplainer"
+        )

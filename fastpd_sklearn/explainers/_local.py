@@ -89,11 +89,12 @@ class LocalExplainer(TransformerMixin, ModelExplainer):
         reading = None if reading is None else _settled(reading, X)
         if reading is not None and not _are_mixed(columns, reading.input_map):
             opened, head = opened._replace(reading=reading), reading.head
-            if method == "auto" or method in head.additive:
+            method = head.natural if method == "auto" else method
+            if method in head.additive:
                 return self._read_responder(opened, X, None), head
             if method == head.link_method:
                 answer = Head((method, "raw"), classes=head.classes, output_names=head.output_names)
-                return self._read_responder(opened, X, head.respond), answer
+                return self._read_responder(opened, X, head), answer
         respond = Response(opened.model, method)
         n_outputs = respond(_rows.take(X, slice(0, 1))).shape[1]
         absent, categorical = 0.0, frozenset()
@@ -102,13 +103,13 @@ class LocalExplainer(TransformerMixin, ModelExplainer):
             categorical = categorical_columns(reading.forest, reading.input_map)
         return PredictionResponder(respond, n_outputs, absent, categorical), respond.head
 
-    def _read_responder(self, opened: OpenModel, X, inverse_link) -> ForestResponder:
+    def _read_responder(self, opened: OpenModel, X, head: Head | None) -> ForestResponder:
         model, reader, reading = opened
         reading.input_map.open(X)
         is_raw = isinstance(reading.input_map, PipelineMap)
         template = make_template(X) if is_raw else _row_template(X)
         responder = ForestResponder(
-            reading.forest, reading.input_map, template, inverse_link, self.n_jobs
+            reading.forest, reading.input_map, template, head, self.n_jobs
         )
         check_reading(
             reader, model, reading, X, responder.predict_inputs, random_state=self.random_state

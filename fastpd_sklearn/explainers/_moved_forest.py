@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from fastpd_sklearn.explainers._binned import bin_rows, curve_edges, threads_for
 from fastpd_sklearn.explainers._curve import effective_breaks, piece_points
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._moves import Move
-from fastpd_sklearn.forest import Forest
+from fastpd_sklearn.explainers._response import core_link
+from fastpd_sklearn.forest import Forest, Head
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 from fastpd_sklearn.forest._inputs import InputMap
 from fastpd_sklearn.forest._pipeline import PipelineMap
@@ -42,8 +43,8 @@ class ForestResponder:
         step mixes with others.
     template : Template
         Makes rows that hold the points of a move.
-    inverse_link : callable, default=None
-        From margins, of shape (n_rows, n_outputs), to the response; None: the margins are it.
+    head : Head or None
+        Whose inverse link leads from the margins to the response; None: the margins are it.
     n_jobs : int or None
     """
 
@@ -54,13 +55,13 @@ class ForestResponder:
         forest: Forest,
         input_map: InputMap,
         template: Template,
-        inverse_link: Callable | None,
+        head: Head | None,
         n_jobs: int | None,
     ) -> None:
-        self._made_from = (forest, input_map, template, inverse_link, n_jobs)
+        self._made_from = (forest, input_map, template, head, n_jobs)
         self._forest, self._input_map, self._template = forest, input_map, template
-        self._inverse_link, self._n_jobs = inverse_link, n_jobs
-        self.n_outputs = forest.n_outputs
+        self._head, self._n_jobs = head, n_jobs
+        self.n_outputs = self._respond(np.zeros((1, forest.n_outputs))).shape[1]
         self.absent = absent_value(input_map)
         self._is_raw = isinstance(input_map, PipelineMap)
         owner, n_columns = np.arange(forest.n_inputs, dtype=np.int32), forest.n_inputs
@@ -81,8 +82,9 @@ class ForestResponder:
 
     def block_rows(self, n_moves: int) -> int:
         """See :class:`Responder`."""
-        n_ends = 1 if self._inverse_link is None else 3  # both, and their difference
-        return max(1, BLOCK_BYTES // (8 * n_ends * n_moves * self.n_outputs))
+        n_ends = 1 if self._head is None else 3  # both, and their difference
+        n_outputs = max(self._forest.n_outputs, self.n_outputs)
+        return max(1, BLOCK_BYTES // (8 * n_ends * n_moves * n_outputs))
 
     def refuse(self, X) -> None:
         """See :class:`Responder`; nothing to do, since all rows are binned in any case."""
@@ -94,9 +96,9 @@ class ForestResponder:
         for held, place in self._held(axes):
             n_threads = self._threads(rows.n_rows)
             margins = self._walks.curves(rows, [held], n_threads, leaves=leaves)
-            if self._inverse_link is not None:
-                flat = margins.reshape(self.n_outputs, -1)
-                margins = self._respond(flat.T).T.reshape(margins.shape)
+            if self._head is not None:
+                responses = self._respond(margins.reshape(len(margins), -1).T)
+                margins = responses.T.reshape(-1, *margins.shape[1:])
             is_each = len(place) == held.size and np.array_equal(place, np.arange(held.size))
             yield margins if is_each else margins[:, :, place]
 
@@ -106,7 +108,7 @@ class ForestResponder:
         """See :class:`Responder`."""
         rows = self._bin(X)
         leaves = self._leaves(rows, len(axes))
-        link = "identity" if self._inverse_link is None else self._inverse_link
+        link = "identity" if self._head is None else core_link(self._head)
         for held, place in self._held(axes):
             n_threads = self._threads(rows.n_rows)
             yield self._walks.response_sums(rows, [held], link, weights, n_threads, leaves)[
@@ -187,7 +189,7 @@ class ForestResponder:
         return self._walks.predict(rows, self._threads(rows.n_rows))
 
     def _respond(self, margins: np.ndarray) -> np.ndarray:
-        return margins if self._inverse_link is None else self._inverse_link(margins)
+        return margins if self._head is None else self._head.respond(margins)
 
     def _codes(self, moves: list[Move]) -> list[list[np.ndarray]]:
         """The codes of each move's points in the slots of its column, all made in one go."""
@@ -202,7 +204,7 @@ class ForestResponder:
 
     def _walked(self, rows: BinnedRows, moves: list[Move]) -> np.ndarray:
         """Differences over moves of columns that are one binned column each."""
-        apart = self._inverse_link is not None
+        apart = self._head is not None
         steps = [
             self._steps(rows, move, codes)
             for move, (codes,) in zip(moves, self._codes(moves), strict=True)

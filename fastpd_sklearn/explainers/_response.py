@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from fastpd_sklearn.core.ice import LINKS
 from fastpd_sklearn.explainers._models import classes_of, kind_of, tags_of
 from fastpd_sklearn.forest import Head, NoSumOfTreesError, Reader, find_reader
 
@@ -29,7 +30,16 @@ def check_additive(response_method: str, head: Head) -> None:
     ------
     ValueError
         If its values are not the sum of the trees.
+    NoSumOfTreesError
+        If no response is.
     """
+    if not head.additive:
+        raise NoSumOfTreesError(
+            f"the {head.link_method} of this model mixes what several models predict, so that it "
+            f"is no sum of trees; FastPDExplainer(response_method={head.link_method!r}) has exact "
+            "values for output='pd' and 'component' of at most two features; for others explain a "
+            "model within by its margin, or the response by prediction with VanillaPDExplainer"
+        )
     if response_method != "auto" and response_method not in head.additive:
         possible = " or ".join(repr(name) for name in head.additive)
         note = f" ({head.note})" if head.note else ""
@@ -45,6 +55,11 @@ def response_head(head: Head) -> Head:
     return replace(
         head, additive=(head.link_method, "raw"), link="identity", link_method=None, note=""
     )
+
+
+def core_link(head: Head) -> str | Callable[[np.ndarray], np.ndarray]:
+    """From margins to the response: by name where the core knows it, else as a function."""
+    return head.link if head.link in LINKS else head.respond
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +263,7 @@ def _find_sum_of_trees(model) -> tuple[Reader | None, Head | None]:
     if reader is None:
         return None, None
     try:
-        return reader, reader.read(model).head
+        head = reader.read(model).head
     except NotFittedError:
         raise
     except NoSumOfTreesError:
@@ -258,6 +273,7 @@ def _find_sum_of_trees(model) -> tuple[Reader | None, Head | None]:
             f"{error}; to explain the model by prediction nevertheless, say which response: "
             "response_method='predict', 'predict_proba' or 'decision_function'"
         ) from error
+    return (reader, head) if head.additive else (None, None)
 
 
 def choose_method(model, response_method: str) -> str:

@@ -388,9 +388,7 @@ class ForestBuilder:
         return forest
 
 
-def _category_lists(
-    categories, nodes: np.ndarray, n_nodes: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _category_lists(categories, nodes: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """How many categories each node lists, and all of them."""
     lists = [np.unique(np.asarray(categories[node], dtype=np.int32)) for node in nodes]
     count = np.zeros(n_nodes, np.int64)

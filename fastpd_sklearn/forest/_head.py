@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +26,14 @@ class Head:
     additive : tuple of str
         The response methods whose answer *is* the sum of the trees, the most natural one
         first: some of "raw", "predict", "predict_proba", "decision_function". "raw" is
-        always among them.
-    link : {"identity", "exp", "logit", "softmax", "multi_logit"}, default="identity"
+        always among them, unless the sum of the trees is none of anybody's concern: the margins
+        of several models that the response mixes. Then there is none, and "auto" is the
+        ``link_method``.
+    link : {"identity", "exp", "logit", "softmax", "multi_logit"} or callable, default="identity"
         Inverse link from the margins to the response of ``link_method``. "logit": one
         margin, the log odds of ``classes[1]``; "multi_logit": one independent log odds an
-        output.
+        output. A function from an array of shape (n_rows, n_outputs) to one of shape
+        (n_rows, n_responses), which can be pickled.
     link_method : str, default=None
         The response method that is the inverse link of the margins ("predict_proba" for a
         boosted classifier, "predict" for Poisson regression); None where there is none.
@@ -46,7 +50,7 @@ class Head:
     """
 
     additive: tuple[str, ...]
-    link: str = "identity"
+    link: str | Callable[[np.ndarray], np.ndarray] = "identity"
     link_method: str | None = None
     classes: np.ndarray | None = None
     output_names: tuple[str, ...] | None = None
@@ -54,10 +58,15 @@ class Head:
     rounding: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        if self.link not in _INVERSE_LINKS:
+        if not callable(self.link) and self.link not in _INVERSE_LINKS:
             raise ValueError(f"link={self.link!r} is not one of {sorted(_INVERSE_LINKS)}")
-        if "raw" not in self.additive:
+        if "raw" not in self.additive and (self.additive or self.link_method is None):
             raise ValueError(f"additive={self.additive!r} lacks 'raw'")
+
+    @property
+    def natural(self) -> str:
+        """The response that "auto" means: a sum of trees where there is one."""
+        return self.additive[0] if self.additive else self.link_method
 
     def names(self, n_outputs: int) -> tuple[str, ...]:
         """Names of the outputs, one each.
@@ -85,7 +94,7 @@ class Head:
 
         Returns
         -------
-        ndarray of shape (n_rows, n_outputs)
-            The answer of ``link_method`` (for "logit": of ``classes[1]`` alone).
+        ndarray of shape (n_rows, n_responses)
+            The answer of ``link_method`` (with two classes that of ``classes[1]`` alone).
         """
-        return _INVERSE_LINKS[self.link](margins)
+        return self.link(margins) if callable(self.link) else _INVERSE_LINKS[self.link](margins)

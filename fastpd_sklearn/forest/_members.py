@@ -109,13 +109,34 @@ def answer(owner, member: Member, method: str) -> Answer:
     """
     head, n_raw = member.reading.head, member.reading.forest.n_outputs
     if method not in head.additive:
-        possible = " or ".join(repr(name) for name in head.additive)
-        raise NoSumOfTreesError(
-            f"{type(owner).__name__} adds up the {method} of its members, and that of "
-            f"{member.name}, a {type(member.model).__name__}, is no sum of trees (its trees add "
-            f"up to {possible}); explain the {type(owner).__name__} by prediction with "
-            "VanillaPDExplainer, or its members one by one: fit(member, background)"
-        )
+        refuse_answer(owner, member, method, "adds up")
     if method == "predict_proba" and n_raw == 1 and np.size(head.classes) == 2:
         return Answer(np.array([[-1.0], [1.0]]), np.array([1.0, 0.0]))
     return Answer(np.eye(n_raw), np.zeros(n_raw))
+
+
+def refuse_answer(owner, member: Member, method: str, doing: str) -> None:
+    """Say that a member's answer is not found from its trees.
+
+    Parameters
+    ----------
+    owner : object
+        The model that it is in.
+    member : Member
+    method : str
+    doing : str
+        What the owner does with the answer.
+
+    Raises
+    ------
+    NoSumOfTreesError
+        Always.
+    """
+    possible = " or ".join(repr(name) for name in member.reading.head.additive)
+    sum_of = f" (its trees add up to {possible})" if possible else ""
+    raise NoSumOfTreesError(
+        f"{type(owner).__name__} {doing} the {method} of its members, and that of "
+        f"{member.name}, a {type(member.model).__name__}, is no sum of trees{sum_of}; explain the "
+        f"{type(owner).__name__} by prediction with VanillaPDExplainer, or its members one by "
+        "one: fit(member, background)"
+    )

@@ -13,6 +13,7 @@ from fastpd_sklearn.forest._registry import Reader, Reading, rounding_of
 from fastpd_sklearn.forest._rows import take
 
 _MOST_BACKGROUND_ROWS = 200
+_MOST_ALIKE = 0.95
 
 
 def check_reading(
@@ -62,7 +63,10 @@ def check_reading(
     X = X if hasattr(X, "shape") else np.asarray(X)
     chosen = rng.permutation(X.shape[0])[:_MOST_BACKGROUND_ROWS]
     background = take(X, np.sort(chosen))
-    compare(background, reader.predict_raw(model, background), "rows of the background")
+    raw = reader.predict_raw(model, background)
+    compare(background, raw, "rows of the background")
+    if callable(reading.head.link):
+        _refuse_if_mixed_otherwise(model, reader.name, reading.head, raw, background)
     if isinstance(reader, PipelineReader):
         # Rows are made for the columns that the trees test.
         reader, model, reading, background = reader.last_step(model, reading, background)
@@ -86,6 +90,23 @@ def _prediction_if_taken(reader: Reader, model, rows) -> np.ndarray | None:
             return reader.predict_raw(model, rows)
     except Exception:  # every library has its own exceptions
         return None
+
+
+def _refuse_if_mixed_otherwise(model, library: str, head, raw: np.ndarray, X) -> None:
+    """Compare a response that is made of several models with the library's own.
+
+    Isotonic curves may be steep, so that rounding in a row or two is no sign of misreading.
+    """
+    found = head.respond(raw)
+    truth = np.asarray(getattr(model, head.link_method)(X)).reshape(len(raw), -1)
+    truth = truth[:, -found.shape[1] :]  # of two classes the second is shown
+    close = np.isclose(found, truth, rtol=1e-4, atol=1e-5, equal_nan=True).all(axis=1)
+    if close.mean() < _MOST_ALIKE:
+        raise ValueError(
+            f"{type(model).__name__} has been misread: on {(~close).sum()} of {len(close)} rows of "
+            f"the background its {head.link_method} is not that of {library}; this version of "
+            f"{library} may be newer than fastpd_sklearn knows, please report it"
+        )
 
 
 def _refuse_if_misread(

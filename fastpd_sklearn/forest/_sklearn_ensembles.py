@@ -18,7 +18,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 
 from fastpd_sklearn.forest._head import Head
-from fastpd_sklearn.forest._joining import Part, join, weighted
+from fastpd_sklearn.forest._joining import join, weighted
 from fastpd_sklearn.forest._linear_layer import find_link, linear_layer
 from fastpd_sklearn.forest._members import (
     Answer,
@@ -28,7 +28,15 @@ from fastpd_sklearn.forest._members import (
     as_own,
     open_member,
 )
-from fastpd_sklearn.forest._registry import Reading, find_reader
+from fastpd_sklearn.forest._mixing import (
+    Rivals,
+    Stacked,
+    WeightedMean,
+    mixed,
+    one_after_another,
+    predict_each,
+)
+from fastpd_sklearn.forest._registry import Reading
 from fastpd_sklearn.forest._sklearn_trees import Family
 
 # -- means of members ----------------------------------------------------------------------
@@ -57,7 +65,17 @@ def _predict_bagging(model, X) -> np.ndarray:
 def _read_voting(model) -> Reading:
     method = _voting_method(model)
     shares = np.ones(len(model.estimators_)) if model.weights is None else _kept_weights(model)
-    return _mean(model, _named_members(model), method, shares / shares.sum())
+    shares /= shares.sum()
+    members = _named_members(model)
+    if _all_add_up(members, method):
+        return _mean(model, members, method, shares)
+    methods = [method] * len(members)
+    classes = model.classes_ if is_classifier(model) else None
+    return mixed(model, members, methods, WeightedMean(shares), method, classes=classes)
+
+
+def _all_add_up(members: list[Member], method: str) -> bool:
+    return all(method in member.reading.head.additive for member in members)
 
 
 def _kept_weights(model) -> np.ndarray:
@@ -78,7 +96,9 @@ def _voting_method(model) -> str:
 
 
 def _predict_voting(model, X) -> np.ndarray:
-    return _shown_answer(model, X, _voting_method(model))
+    if _all_add_up(_named_members(model), _voting_method(model)):
+        return _shown_answer(model, X, _voting_method(model))
+    return predict_each(model.estimators_, X)
 
 
 def _named_members(model) -> list[Member]:
@@ -159,6 +179,14 @@ def _read_stacking(model) -> Reading:
             "VanillaPDExplainer"
         )
     members = _named_members(model)
+    try:
+        return _stacked_sum(model, members)
+    except NoSumOfTreesError:
+        return _stacked_mixture(model, members)
+
+
+def _stacked_sum(model, members: list[Member]) -> Reading:
+    """A linear function of answers that are sums of trees."""
     methods = model.stack_method_
     answers = [
         _stacked_answer(model, member, method)
@@ -177,12 +205,33 @@ def _read_stacking(model) -> Reading:
     return join(model, parts, offset, _stacking_head(model, method, coef.shape[1]))
 
 
+def _stacked_mixture(model, members: list[Member]) -> Reading:
+    """Whatever the last estimator makes of answers that are functions of sums of trees."""
+    methods = model.stack_method_
+    if not is_classifier(model):
+        combine = Stacked(model.final_estimator_, "predict", (0,) * len(members))
+        return mixed(model, members, methods, combine, "predict")
+    if not hasattr(model.final_estimator_, "predict_proba"):
+        raise NoSumOfTreesError(
+            f"the final estimator of this {type(model).__name__}, a "
+            f"{type(model.final_estimator_).__name__}, has no predict_proba that its members' "
+            "trees could be followed to; take another one, such as LogisticRegression, or explain "
+            "it by prediction with VanillaPDExplainer"
+        )
+    two = len(model.classes_) == 2
+    first = tuple(int(two and method == "predict_proba") for method in methods)
+    combine = Stacked(model.final_estimator_, "predict_proba", first)
+    return mixed(model, members, methods, combine, "predict_proba", classes=model.classes_)
+
+
 def _stacking_method(model) -> str:
     return "decision_function" if is_classifier(model) else "predict"
 
 
 def _predict_stacking(model, X) -> np.ndarray:
-    return getattr(model, _stacking_method(model))(X)
+    if _read_stacking(model).head.additive:
+        return getattr(model, _stacking_method(model))(X)
+    return predict_each(model.estimators_, X)
 
 
 def _stacked_answer(model, member: Member, method: str) -> Answer:
@@ -215,17 +264,12 @@ def _read_each(model, members: list[Member], methods, **head) -> Reading:
 
     Of the methods, those are additive that are so for all members.
     """
-    heads = [member.reading.head for member in members]
-    additive = [m for m in methods if all(m in head.additive for head in heads)]
-    sizes = [member.reading.forest.n_outputs for member in members]
-    weights = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
-    parts = [Part(member, w) for member, w in zip(members, weights, strict=True)]
-    return join(model, parts, np.zeros(sum(sizes)), Head(("raw", *additive), **head))
+    additive = [method for method in methods if _all_add_up(members, method)]
+    return one_after_another(model, members, Head(("raw", *additive), **head))
 
 
 def _predict_each(model, X) -> np.ndarray:
-    raw = [find_reader(member).predict_raw(member, X) for member in model.estimators_]
-    return np.hstack([values.reshape(len(values), -1) for values in raw])
+    return predict_each(model.estimators_, X)
 
 
 def _read_multioutput(model) -> Reading:
@@ -253,10 +297,26 @@ def _read_one_vs_rest(model) -> Reading:
         additive = tuple(method for method in head.additive if method != "predict")
         return as_own(members[0], replace(head, additive=additive, classes=model.classes_))
     if model.multilabel_:
-        methods, note = ["decision_function", "predict_proba"], ""
-    else:
-        methods, note = ["decision_function"], _RIVALS
-    return _read_each(model, members, methods, classes=model.classes_, note=note)
+        methods = ["decision_function", "predict_proba"]
+        return _read_each(model, members, methods, classes=model.classes_)
+    if not all(_has_probabilities(member) for member in members):
+        return _read_each(model, members, ["decision_function"], classes=model.classes_)
+    shown = ["decision_function"] if _all_add_up(members, "decision_function") else []
+    return mixed(
+        model,
+        members,
+        ["predict_proba"] * len(members),
+        Rivals(),
+        "predict_proba",
+        additive=("raw", *shown),
+        classes=model.classes_,
+        note=_RIVALS,
+    )
+
+
+def _has_probabilities(member: Member) -> bool:
+    head = member.reading.head
+    return "predict_proba" in (*head.additive, head.link_method)
 
 
 _BAGGING = Family(_read_bagging, _predict_bagging)

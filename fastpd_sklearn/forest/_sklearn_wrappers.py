@@ -13,7 +13,15 @@ from fastpd_sklearn import _compat
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._joining import rescaled
 from fastpd_sklearn.forest._linear_layer import affine_map, has_affine_inverse
-from fastpd_sklearn.forest._members import Member, NoSumOfTreesError, as_own, open_member
+from fastpd_sklearn.forest._members import Member, as_own, open_member
+from fastpd_sklearn.forest._mixing import (
+    Calibrated,
+    Mixture,
+    Transformed,
+    mixed,
+    predict_each,
+    raw_answer,
+)
 from fastpd_sklearn.forest._registry import Reading, find_reader
 from fastpd_sklearn.forest._sklearn_trees import Family
 
@@ -57,7 +65,7 @@ def _read_target(model) -> Reading:
     found = _affine_target(model, member)
     if found is not None:
         return rescaled(member, *found, Head(("raw", "predict")))
-    return as_own(member, _transformed_head(model, member.reading.head))
+    return as_own(member, _transformed_head(model, member))
 
 
 def _affine_target(model, member: Member):
@@ -69,10 +77,14 @@ def _affine_target(model, member: Member):
     return affine_map(inverse, forest.n_outputs, float(forest.scale().max()))
 
 
-def _transformed_head(model, inner: Head) -> Head:
+def _transformed_head(model, member: Member) -> Head:
+    inner = member.reading.head
+    if "predict" not in (*inner.additive, inner.link_method):
+        return Head(("raw",), note=_SCALE)
+    link = Mixture((raw_answer(model, member, "predict"),), Transformed(model.transformer_))
     if getattr(model.transformer_, "inverse_func", None) is np.exp and "predict" in inner.additive:
-        return Head(("raw",), link="exp", link_method="predict", note=_SCALE)
-    return Head(("raw",), note=_SCALE)
+        link = "exp"
+    return Head(("raw",), link=link, link_method="predict", note=_SCALE)
 
 
 def _predict_target(model, X) -> np.ndarray:
@@ -84,13 +96,25 @@ def _predict_target(model, X) -> np.ndarray:
 # -- calibration ---------------------------------------------------------------------------
 
 
-def _refuse_calibrated(model, X=None):
-    raise NoSumOfTreesError(
-        "CalibratedClassifierCV passes the response of its models through a calibration curve, "
-        "and a mean of such curves is no sum of trees; explain it by prediction with "
-        "VanillaPDExplainer, or a model within by its margin: "
-        "fit(model.calibrated_classifiers_[0].estimator, background)"
-    )
+def _read_calibrated(model) -> Reading:
+    calibrated = model.calibrated_classifiers_
+    members = [
+        open_member(model, one.estimator, f"calibrated_classifiers_[{k}].estimator")
+        for k, one in enumerate(calibrated)
+    ]
+    methods = [_calibrated_method(one.estimator) for one in calibrated]
+    combine = Calibrated.of(calibrated, methods)
+    return mixed(model, members, methods, combine, "predict_proba", classes=model.classes_)
+
+
+def _calibrated_method(classifier) -> str:
+    """What is calibrated of a classifier: its decision function where it has one."""
+    has_margin = hasattr(classifier, "decision_function")
+    return "decision_function" if has_margin else "predict_proba"
+
+
+def _predict_calibrated(model, X) -> np.ndarray:
+    return predict_each([one.estimator for one in model.calibrated_classifiers_], X)
 
 
 FAMILIES = {
@@ -99,5 +123,5 @@ FAMILIES = {
     FixedThresholdClassifier: _transparent("estimator_"),
     TunedThresholdClassifierCV: _transparent("estimator_"),
     TransformedTargetRegressor: Family(_read_target, _predict_target),
-    CalibratedClassifierCV: Family(_refuse_calibrated, _refuse_calibrated),
+    CalibratedClassifierCV: Family(_read_calibrated, _predict_calibrated),
 }

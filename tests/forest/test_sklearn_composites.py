@@ -10,7 +10,6 @@ from lightgbm import LGBMClassifier, LGBMRegressor
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -34,7 +33,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
-    PoissonRegressor,
     RidgeClassifier,
     RidgeCV,
 )
@@ -311,9 +309,9 @@ LINKS = {
     "stack by ridge": "identity",
     "adaboost of two": "logit",
     "logarithm": "exp",
-    "quantiles": "identity",
+    "quantiles": "Mixture",
     "one against one other": "logit",
-    "one against the rest": "identity",
+    "one against the rest": "Mixture",
     "fixed threshold": "logit",
 }
 
@@ -321,7 +319,8 @@ LINKS = {
 @pytest.mark.parametrize("name", LINKS)
 def test_links(name):
     _, reading = read(fitted(name)[0])
-    assert reading.head.link == LINKS[name]
+    link = reading.head.link
+    assert (link if isinstance(link, str) else type(link).__name__) == LINKS[name]
     assert (reading.head.link_method is None) == (LINKS[name] == "identity")
 
 
@@ -547,11 +546,6 @@ def test_bagging_makes_arrays_of_frames():
 # -- what is refused -----------------------------------------------------------------------
 
 REFUSED = {
-    "calibrated": (
-        CalibratedClassifierCV(RF_C, cv=2),
-        "multi",
-        r"calibrated_classifiers_\[0\]\.estimator",
-    ),
     "median": (AdaBoostRegressor(n_estimators=3), "real", "weighted median of its members"),
     "votes of forests": (
         AdaBoostClassifier(RF_C, n_estimators=2),
@@ -559,17 +553,13 @@ REFUSED = {
         "a vote of a RandomForestClassifier is no sum of trees",
     ),
     "hard votes": (VotingClassifier(SOFT), "multi", r"set_params\(voting='soft'\)"),
-    "mean of links": (
-        VotingClassifier([*SOFT, ("xgb", XGB_C)], voting="soft"),
-        "numbered",
-        "adds up the predict_proba of its members, and that of member 'xgb', a XGBClassifier, is",
-    ),
     "bagged links": (bag_c(XGB_C), "numbered", "member 0, a XGBClassifier, is no sum of trees"),
-    "stacked links": (stack_c([("h", HIST_C)]), "binary", "adds up the predict_proba"),
     "own columns": (stack(passthrough=True), "real", "passthrough=False"),
-    "stack by trees": (stack(final=RF), "real", "a RandomForestRegressor, has no linear predict"),
-    "stack with a link": (stack(final=PoissonRegressor()), "positive", "has no linear predict"),
-    "log target in a stack": (stack([("log", LOG)]), "positive", "member 'log', a Transformed"),
+    "stack without scores": (
+        stack_c([("h", HIST_C)], RidgeClassifier()),
+        "binary",
+        "a RidgeClassifier, has no predict_proba",
+    ),
     "a line among trees": (
         VotingRegressor([*FIVE, ("line", LinearRegression())]),
         "real",
@@ -589,7 +579,7 @@ def test_what_is_no_sum_of_trees_is_refused_with_an_alternative(name):
             assert "VanillaPDExplainer" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", sorted(set(REFUSED) - {"hard votes"}))
+@pytest.mark.parametrize("name", sorted(set(REFUSED) - {"hard votes", "stack without scores"}))
 def test_what_is_no_sum_of_trees_is_explained_by_prediction(name):
     model, target, _ = REFUSED[name]
     model = clone(model).fit(X, TARGETS[target])
