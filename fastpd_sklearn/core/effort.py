@@ -6,6 +6,9 @@ decide which of two exact ways is taken, from nothing but the numbers at hand.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from fastpd_sklearn.core.attribution import Rules
@@ -14,8 +17,11 @@ from fastpd_sklearn.core.geometry import Geometry, Units
 TABLE_VALUE, TABLE_PATTERN, TABLE_LEAF, TABLE_LOOK_UP = 0.3, 2.5, 1800.0, 1.8
 """An operation on a leaf's values, a pattern at a leaf, a leaf, and a row at a table."""
 
-WALK_LEAF, WALK_NODE = 13.0, 1.1
-"""A leaf and row, and the same at one node of the quadrature."""
+TABLE_PAIR = 16
+"""Operations, at all masks, for a pair's value at one of them."""
+
+WALK_LEAF, WALK_NODE, WALK_PAIR = 13.0, 1.1, 0.35
+"""A leaf and row; the same at one node of the quadrature; and there for a player on the way."""
 
 MIXED_PLAYERS = 20
 """The largest leaf whose values are worked out at all masks at once."""
@@ -24,9 +30,49 @@ WALK_LANES = 8
 """Rows that walk together."""
 
 
-def table_effort(
-    geometry: Geometry, units: Units, rules: Rules, n_slots: int, n_values: int, n_rows: int
-) -> float:
+class Wanted(NamedTuple):
+    """How much is asked for.
+
+    Parameters
+    ----------
+    singles : ndarray of shape (n_leaves,), float64
+        Terms of one player at each leaf.
+    pairs : float
+        The share of all pairs of players.
+    n_values, n_rows : int
+    """
+
+    singles: np.ndarray
+    pairs: float
+    n_values: int
+    n_rows: int
+
+
+def make_wanted(
+    geometry: Geometry, terms: Sequence[tuple[int, ...]], n_values: int, n_rows: int
+) -> Wanted:
+    """Count what terms of one and two players ask of the leaves.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    terms : sequence of tuple of int
+    n_values, n_rows : int
+
+    Returns
+    -------
+    Wanted
+    """
+    is_wanted = np.zeros(geometry.n_players, bool)
+    is_wanted[[term[0] for term in terms if len(term) == 1]] = True
+    so_far = np.concatenate([[0], np.cumsum(is_wanted[geometry.player])])
+    singles = np.diff(so_far[geometry.player_start]).astype(np.float64)
+    n_tested = len(np.unique(geometry.player))
+    n_pairs = sum(len(term) == 2 for term in terms)
+    return Wanted(singles, min(1.0, 2 * n_pairs / max(1, n_tested**2 - n_tested)), n_values, n_rows)
+
+
+def table_effort(geometry: Geometry, units: Units, rules: Rules, wanted: Wanted) -> float:
     """Tables over patterns, of which there are as many as can occur.
 
     Parameters
@@ -34,39 +80,42 @@ def table_effort(
     geometry : Geometry
     units : Units
     rules : Rules
-    n_slots : int
-        Terms of all units.
-    n_values, n_rows : int
+    wanted : Wanted
     """
     size = geometry.leaf_sizes.astype(np.float64)
+    pairs = wanted.pairs * size * (size - 1) / 2
     unit = np.repeat(np.arange(units.n_units), np.diff(units.leaf_start))
     n_patterns = np.empty(geometry.n_leaves)
-    n_patterns[units.leaf] = np.minimum(2.0 ** units.n_bits[unit], n_rows)
+    n_patterns[units.leaf] = np.minimum(2.0 ** units.n_bits[unit], wanted.n_rows)
     n_nodes = np.diff(rules.start)[geometry.leaf_sizes]
-    values = 8 * np.minimum(n_patterns, 2.0**size) * size**2 * n_nodes
-    everywhere = np.where(size <= MIXED_PLAYERS, n_nodes * (size + 3) * 2.0**size, np.inf)
+    values = 8 * np.minimum(n_patterns, 2.0**size) * (wanted.singles + pairs) * size * n_nodes
+    everywhere = (n_nodes * (size + 3) + TABLE_PAIR * pairs) * 2.0**size
+    everywhere = np.where(size <= MIXED_PLAYERS, everywhere, np.inf)
+    terms = (wanted.singles + pairs)[units.leaf]
+    look_ups = np.maximum.reduceat(terms, units.leaf_start[:-1]) if units.n_units else terms
     return (
         TABLE_VALUE * np.minimum(values, everywhere).sum()
         + TABLE_PATTERN * n_patterns.sum()
         + TABLE_LEAF * geometry.n_leaves
-        + TABLE_LOOK_UP * n_rows * n_slots * n_values
+        + TABLE_LOOK_UP * wanted.n_rows * look_ups.sum() * wanted.n_values
     )
 
 
-def walk_effort(geometry: Geometry, rules: Rules, n_values: int, n_rows: int) -> float:
+def walk_effort(geometry: Geometry, rules: Rules, wanted: Wanted) -> float:
     """Walks down the trees.
 
     Parameters
     ----------
     geometry : Geometry
     rules : Rules
-    n_values, n_rows : int
+    wanted : Wanted
     """
-    most = np.maximum.reduceat(geometry.leaf_sizes, geometry.tree_leaf[: geometry.n_trees])
-    n_nodes = np.diff(rules.start)[most] * np.diff(geometry.tree_leaf)
-    n_lanes = -(-n_rows // WALK_LANES) * WALK_LANES
-    a_node = WALK_NODE * (1 + n_values) / 2
-    return n_lanes * (WALK_LEAF * geometry.n_leaves + a_node * n_nodes.sum())
+    sizes, first = geometry.leaf_sizes, geometry.tree_leaf[: geometry.n_trees]
+    n_nodes = np.diff(rules.start)[np.maximum.reduceat(sizes, first)]
+    n_lanes = -(-wanted.n_rows // WALK_LANES) * WALK_LANES
+    at_node = WALK_NODE * (1 + wanted.n_values) / 2 * np.diff(geometry.tree_leaf)
+    at_node += WALK_PAIR * wanted.n_values * wanted.pairs * np.add.reduceat(sizes, first)
+    return n_lanes * (WALK_LEAF * geometry.n_leaves + (at_node * n_nodes).sum())
 
 
 PAIR_VISIT, PAIR_WORD, PAIR_OF_PLAYERS = 13.0, 1.9, 6.5

@@ -300,4 +300,46 @@ CLONES static void walk_up(int64_t n, const double *kept_row, const double *lost
     LANES_ADD(*(lanes *)gained, factor, a);
 }
 
+/* x = what walk_up adds up over the nodes: the gain of the edge's player times the sums below. */
+CLONES static void walk_gain(int64_t n, const double *kept_row, const double *lost_row,
+                             const double *gain_kept, const double *gain_lost, double factor,
+                             const double *below, double *x)
+{
+    const lanes a = *(const lanes *)kept_row, b = *(const lanes *)lost_row;
+    for (int64_t k = 0; k < n; k++) {
+        lanes gain = {0.0}, whole = {0.0};
+        LANES_ADD(gain, gain_kept[k], a);
+        LANES_ADD(gain, gain_lost[k], b);
+        LANES_MULTIPLY(gain, ((const lanes *)below)[k]);
+        LANES_ADD(whole, factor, gain);
+        ((lanes *)x)[k] = whole;
+    }
+}
+
+/* gained += the sum over the nodes of x times another player's (p - q) / f: `kept` for the rows that
+ * it still meets, and `failed`, of which `all_failed` is the sum, for the others. */
+CLONES static void walk_pair(int64_t n, const double *met_row, const double *kept,
+                             const double *all_failed, const double *x, double *gained)
+{
+    const lanes met = *(const lanes *)met_row;
+    lanes a = {0.0}, gone = {0.0};
+    for (int64_t k = 0; k < n; k++)
+        LANES_ADD(a, kept[k], ((const lanes *)x)[k]);
+    LANES_MULTIPLY(a, met);
+    LANES_ADD(*(lanes *)gained, 1.0, a);
+    for (int r = 0; r < WALK_LANES; r++)
+        ((double *)&gone)[r] = 1.0 - met_row[r];
+    LANES_MULTIPLY(gone, *(const lanes *)all_failed);
+    LANES_ADD(*(lanes *)gained, 1.0, gone);
+}
+
+/* total = the sum over the nodes of factor[k] x[k] */
+CLONES static void walk_total(int64_t n, const double *factor, const double *x, double *total)
+{
+    lanes a = {0.0};
+    for (int64_t k = 0; k < n; k++)
+        LANES_ADD(a, factor[k], ((const lanes *)x)[k]);
+    *(lanes *)total = a;
+}
+
 #endif

@@ -10,7 +10,7 @@ from fastpd_sklearn.core import counting
 from fastpd_sklearn.core.attribution import Rules
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.coverage import Coverage, PathCoverage
-from fastpd_sklearn.core.effort import table_effort, walk_effort
+from fastpd_sklearn.core.effort import make_wanted, table_effort, walk_effort
 from fastpd_sklearn.core.evaluation import attribute
 from fastpd_sklearn.core.geometry import Geometry, Units
 from fastpd_sklearn.core.path_walk import walk_paths
@@ -21,6 +21,9 @@ from fastpd_sklearn.core.walk_model import WalkModel
 
 MOST_STEP_ENTRIES = 2**24
 """The largest table of a step function: beyond it rows are looked up by their masks."""
+
+MOST_PAIRED = 2**13
+"""Players whose pairs have a table of their places in the result."""
 
 UNTESTED, SEVERAL = -1, -2
 """In place of a player's binned column: no tree tests the player; it has more than one."""
@@ -183,9 +186,37 @@ class CoreModel:
             Which of the terms are in the block.
         values : ndarray of shape (len(numbers), n_outputs, n_rows), float64
         """
-        plan = Plan(self.geometry, self.units, terms)
         rules = Rules(index, self.geometry.leaf_sizes)
         size = max(1, n_values // max(1, rows.n_rows * self.n_outputs))
+        left = np.arange(len(terms))
+        small = np.array([len(term) <= 2 for term in terms], dtype=bool)
+        n_walks = -(-np.count_nonzero(small) // size)
+        walked = [terms[k] for k in np.flatnonzero(small)]
+        if self._by_path_walk(rows, coverage, rules, walked, n_walks):
+            for first in range(0, len(walked), size):
+                part = walked[first : first + size]
+                numbers = np.flatnonzero(small)[first : first + size]
+                yield numbers, self._path_walk(rows, coverage, rules, part, n_threads)
+            left = np.flatnonzero(~small)
+        if not len(left):
+            return
+        for numbers, values in self._planned_blocks(
+            rows, coverage, index, [terms[k] for k in left], size, rules, n_threads
+        ):
+            yield left[numbers], values
+
+    def _planned_blocks(
+        self,
+        rows: BinnedRows,
+        coverage: Coverage,
+        index: str,
+        terms: list[tuple[int, ...]],
+        size: int,
+        rules: Rules,
+        n_threads: int,
+    ):
+        """Blocks of so many terms by plans and step functions."""
+        plan = Plan(self.geometry, self.units, terms)
         order = plan.by_tree()
         is_step = np.array([len(term) <= 2 for term in terms], dtype=bool)
         if not self._by_steps(index, [terms[k] for k in np.flatnonzero(is_step)]):
@@ -233,16 +264,20 @@ class CoreModel:
         self.steps.look_up(rows, coverage, matches, terms, columns, out, n_threads)
         return out
 
-    def _by_path_walk(self, rows: BinnedRows, coverage: Coverage, rules: Rules, terms) -> bool:
-        """Whether walks down the trees can make the values, and sooner than tables do."""
+    def _by_path_walk(
+        self, rows: BinnedRows, coverage: Coverage, rules: Rules, terms, n_walks: int = 1
+    ) -> bool:
+        """Whether so many walks down the trees make the values, and sooner than tables do."""
         if not isinstance(coverage, PathCoverage) or not rules.is_interior:
             return False
-        if self.geometry.n_trees == 0 or any(len(term) != 1 for term in terms):
+        most = max(map(len, terms), default=3)
+        if self.geometry.n_trees == 0 or most > 2:
             return False
-        sizes = self.value.shape[1], rows.n_rows
-        n_slots = len(self.single_plan.unit_term)
-        walks = walk_effort(self.geometry, rules, *sizes)
-        return walks < table_effort(self.geometry, self.units, rules, n_slots, *sizes)
+        if most == 2 and self.geometry.n_players > MOST_PAIRED:
+            return False
+        wanted = make_wanted(self.geometry, terms, self.value.shape[1], rows.n_rows)
+        walks = n_walks * walk_effort(self.geometry, rules, wanted)
+        return walks < table_effort(self.geometry, self.units, rules, wanted)
 
     def _path_walk(
         self,
@@ -252,9 +287,8 @@ class CoreModel:
         terms: list[tuple[int, ...]],
         n_threads: int,
     ) -> np.ndarray:
-        """Values of single players by walks down the trees."""
+        """Values of one and two players by walks down the trees."""
         out = np.zeros((len(terms), self.n_outputs, rows.n_rows))
-        players = np.array([player for (player,) in terms], np.int64)
         walk_paths(
             rows,
             self.bins.tests,
@@ -263,7 +297,7 @@ class CoreModel:
             rules,
             self.value,
             self.tree_output,
-            players,
+            terms,
             out,
             n_threads,
         )

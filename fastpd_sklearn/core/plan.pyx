@@ -3,8 +3,11 @@
 from itertools import combinations
 from math import comb
 
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
 import numpy as np
 
+MOST_MARKED = 1 << 14  # tested players whose common paths are found in a table of all pairs
 SETS_A_TERM = 200  # sets of players that can be listed in the time it takes to look for one term
 
 
@@ -162,14 +165,36 @@ def common_terms(geometry, max_order=None):
     """
     if max_order == 1:
         return []
-    _, low, high, _ = _all_pairs(geometry)
-    pairs = np.unique(np.stack([low, high], axis=1), axis=0)
-    found = [tuple(pair) for pair in pairs.tolist()]
+    found = [tuple(pair) for pair in _common_pairs(geometry).tolist()]
     if max_order == 2:
         return found
     leaf, mask, key = _larger_sets(geometry, max_order)
     _, first = np.unique(key, return_index=True)
     return found + _sorted_sets(geometry, leaf[first], mask[first])
+
+
+def _common_pairs(geometry):
+    """Pairs of players that lie on a common path, ascending, of shape (n_pairs, 2)."""
+    tested = np.unique(geometry.player)
+    if len(tested) > MOST_MARKED:
+        _, low, high, _ = _all_pairs(geometry)
+        return np.unique(np.stack([low, high], axis=1), axis=0)
+    rank = np.zeros(geometry.n_players, np.int32)
+    rank[tested] = np.arange(len(tested))
+    marks = np.zeros((len(tested), len(tested)), np.uint8)
+    if len(tested):
+        _mark_pairs(rank[geometry.player], geometry.player_start, marks)
+    return tested[np.argwhere(np.triu(marks | marks.T, 1))]
+
+
+cdef void _mark_pairs(
+    const int32_t[::1] player, const int64_t[::1] start, uint8_t[:, ::1] marks
+) noexcept:
+    cdef int64_t leaf, i, j
+    for leaf in range(start.shape[0] - 1):
+        for i in range(start[leaf], start[leaf + 1]):
+            for j in range(start[leaf], i):
+                marks[player[i], player[j]] = 1
 
 
 def _sorted_sets(geometry, leaf, mask):

@@ -142,7 +142,7 @@ class TreeEngine(ABC):
 
     def common_terms(self, max_order: int | None) -> list[Term]:
         """Sets of at least two players that lie on a common path, of sizes up to ``max_order``."""
-        n_sets = count_sets(self.core.geometry, max_order)
+        n_sets = 0 if max_order == 2 else count_sets(self.core.geometry, max_order)
         if n_sets > MOST_SETS:
             raise MemoryError(
                 f"max_order={max_order}: the leaves have {n_sets:.2g} sets of so many features, "
