@@ -1,7 +1,9 @@
-"""What different ways to the same values take, in nanoseconds.
+"""What different exact ways to the same values take, in nanoseconds.
 
-The figures were fitted to forests of all depths on one machine. Only their ratios matter: they
-decide which of two exact ways is taken, from nothing but the numbers at hand.
+Path-dependent values of one and two players come from walks down the paths or from tables over
+patterns; components of a background from walks of its rows or from their masks, counted at the
+leaves; attributions of deep trees from pairs of rows or from tables. The figures were fitted to forests of all depths on one machine. Only their ratios matter:
+they decide which way is taken, from nothing but the numbers at hand.
 """
 
 from __future__ import annotations
@@ -159,3 +161,77 @@ def deep_table_effort(sizes: np.ndarray, n_rows: int, n_background: int, n_looks
     pairs = DEEP_PAIR * n_looks * n_rows * n_background
     rows = DEEP_LEAF + DEEP_ROW * n_looks * n_rows + DEEP_SOURCE * n_background
     return float(np.minimum(DEEP_VALUE * everywhere, pairs).sum() + rows * len(sizes))
+
+
+WALKED_ROW, WALKED_LEAF = 1.1, 300.0
+"""A row of a background and a tree, by the square of its mean depth; and a leaf."""
+
+WALKED_CELL = 6.0
+"""A pair at one of the points of a walk."""
+
+COUNTED_LEAF, COUNTED_MASK, COUNTED_ROW = 10_000.0, 25.0, 0.35
+"""A leaf, a mask that can occur there, and a row there."""
+
+COUNTED_PAIRS = 3.3
+"""How many times as long pairs at rows take as the counting."""
+
+GAIN, CLEAR_GAIN = 2.0, 2e8
+"""How much sooner walks have to be. Counts explain whatever is asked for later."""
+
+
+class BackgroundEffort(NamedTuple):
+    """What a background of so many rows takes.
+
+    Parameters
+    ----------
+    walked : float
+        For the walk by which all single players are found.
+    counted : float
+        For the weights of all masks at all leaves.
+    """
+
+    walked: float
+    counted: float
+
+    @property
+    def walks_sooner(self) -> bool:
+        """Whether a walk is clearly sooner than counting."""
+        return self.counted > max(GAIN * self.walked, self.walked + CLEAR_GAIN)
+
+    def pairs_are_walked(self, n_blocks: int, n_cells: float) -> bool:
+        """Whether pairs are found sooner by walks than from counts that have yet to be made.
+
+        Parameters
+        ----------
+        n_blocks : int
+            How many walks it takes.
+        n_cells : float
+            Points of all pairs, in a walk.
+        """
+        walked = n_blocks * (3 * self.walked + WALKED_CELL * n_cells)
+        return walked < COUNTED_PAIRS * self.counted
+
+
+def background_effort(forest, n_rows: int) -> BackgroundEffort:
+    """Estimate both ways for a forest.
+
+    Parameters
+    ----------
+    forest : Forest
+    n_rows : int
+        Of the background.
+
+    Returns
+    -------
+    BackgroundEffort
+    """
+    depth = forest.leaf_depths().astype(np.float64)
+    if not len(depth):
+        return BackgroundEffort(0.0, 0.0)
+    per_tree = np.add.reduceat(forest.left < 0, forest.tree_start[:-1], dtype=np.int64)
+    mean = np.add.reduceat(depth, np.cumsum(per_tree) - per_tree) / per_tree
+    masks = np.minimum(2.0 ** np.minimum(depth, forest.n_inputs), n_rows)
+    return BackgroundEffort(
+        WALKED_ROW * n_rows * (mean**2).sum() + WALKED_LEAF * len(depth),
+        (COUNTED_LEAF + COUNTED_ROW * n_rows) * len(depth) + COUNTED_MASK * masks.sum(),
+    )

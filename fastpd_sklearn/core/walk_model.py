@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -85,6 +86,32 @@ class WalkModel:
 
     def __reduce__(self):
         return WalkModel, self.made_from
+
+    @property
+    def made_from(self) -> tuple:
+        """What a model of the same forest and players is made from; also a `CoreModel`."""
+        return self._made_from
+
+    @cached_property
+    def common_pairs(self) -> list[tuple[int, int]]:
+        """Pairs of players that lie on a common path, in lexicographic order."""
+        nodes, n_words = self.trees.nodes, -(-len(self.slots) // 64)
+        met = np.zeros((len(self.slots), n_words), np.uint64)  # by player, whom it is met with
+        word, bit = np.divmod(np.arange(len(self.slots)), 64)
+        own = np.zeros_like(met)
+        own[np.arange(len(own)), word] = np.uint64(1) << bit.astype(np.uint64)
+        level = self.trees.root[:-1]
+        above = np.zeros((len(level), n_words), np.uint64)
+        while len(level):
+            inner = nodes["left"][level] >= 0
+            level, above = level[inner], above[inner]
+            player = nodes["player"][level]
+            np.bitwise_or.at(met, player, above)
+            above = np.concatenate([above | own[player]] * 2)
+            level = np.concatenate([nodes["left"][level], nodes["right"][level]])
+        is_met = np.unpackbits(met.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+        is_met = is_met[:, : len(own)].astype(bool)
+        return list(map(tuple, np.argwhere(np.triu(is_met | is_met.T, 1)).tolist()))
 
     @property
     def n_outputs(self) -> int:

@@ -7,11 +7,15 @@ What does not add up over the trees (the response), or would take too many sets 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from fastpd_sklearn.core.background import join_rows
+from fastpd_sklearn.core.background import KeptCoverage, join_rows, make_background
+from fastpd_sklearn.core.coverage import EmpiricalCoverage
+from fastpd_sklearn.core.effort import BackgroundEffort, background_effort
+from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.explainers import _outputs
@@ -235,7 +239,9 @@ class DeepEngine(BackgroundEngine):
     """Components of at most two players for trees of any depth.
 
     The state are the components of all single columns as functions of their codes, added up over
-    the rows, and the rows: pairs are found on demand, at the points that are asked for.
+    the rows, and the rows: pairs are found on demand, at the points that are asked for. What takes
+    too many walks, pairs at very many points and larger sets, is found from the masks of the rows,
+    which are then counted.
 
     Parameters
     ----------
@@ -255,8 +261,43 @@ class DeepEngine(BackgroundEngine):
         if hasattr(self, "curves"):
             total += self.response_sum
             curves = [one + other for one, other in zip(self.curves, curves, strict=True)]
+        self._forget_counts()
         self.response_sum, self.curves = total, curves
         self.intercept = self.core.intercept + total / self.total
+
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        state.pop("_counts", None)
+        return state
+
+    def _forget_counts(self) -> None:
+        self.__dict__.pop("_counts", None)
+
+    @cached_property
+    def _counts(self) -> tuple[CoreModel, EmpiricalCoverage | KeptCoverage]:
+        """The forest by its leaves, and their coverage by the rows: made when asked for first."""
+        core = CoreModel(*self.walks.made_from)
+        background = make_background(core)
+        background.add(core, self.rows, self.weights, self.threads_for(self.n_rows))
+        return core, background.coverage(core)
+
+    def _by_counts(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
+        core, coverage = self._counts
+        n_threads = self.threads_for(rows.n_rows)
+        values = core.attribute(rows, coverage, "component", terms, n_threads)
+        return {term: value.T for term, value in zip(terms, values, strict=True)}
+
+    def common_terms(self, max_order: int | None) -> list[Term]:
+        """Sets of at least two players any two of which lie on a common path, up to a size."""
+        pairs = self.walks.common_pairs if max_order is None or max_order > 1 else []
+        if max_order is not None and max_order <= 2:
+            return list(pairs)
+        known = set(pairs)
+        return [
+            term
+            for term in super().common_terms(max_order)
+            if known.issuperset(combinations(term, 2))
+        ]
 
     def _levels(self, player: int) -> np.ndarray:
         return self.curves[player] / self.total
@@ -267,14 +308,30 @@ class DeepEngine(BackgroundEngine):
     def _components(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
         known = {term: self._single(rows, term[0]) for term in terms if len(term) == 1}
         pairs = sorted({tuple(term) for term in terms if len(term) == 2})
-        known |= self._pairs(rows, pairs)
-        for term in sorted((t for t in terms if len(t) > 2), key=len):
+        larger = sorted((term for term in terms if len(term) > 2), key=len)
+        if larger and not self._effort.pairs_are_walked(rows.n_rows * len(larger), 0):
+            known |= self._by_counts(rows, larger)
+            larger = []
+        if pairs and not self._pairs_are_walked(rows, pairs):
+            known |= self._by_counts(rows, pairs)
+        else:
+            known |= self._pairs(rows, pairs)
+        for term in larger:
             smaller = [part for part in _outputs.subsets(term) if part != term]
             lacking = [part for part in smaller if part not in known]
             known |= self._components(rows, lacking)
             value = self._values(rows, term, "identity") - self.intercept
             known[term] = value - sum(known[part] for part in smaller)
         return known
+
+    @property
+    def _effort(self) -> BackgroundEffort:
+        return background_effort(self.walks.made_from[0], self.n_rows)
+
+    def _pairs_are_walked(self, rows: BinnedRows, pairs: list[Term]) -> bool:
+        n_blocks = -(-rows.n_rows // BLOCK_ROWS)
+        cells = min(rows.n_rows, BLOCK_ROWS) ** 2 * len(pairs) * self.n_outputs
+        return self._effort.pairs_are_walked(n_blocks, cells)
 
     def _single(self, rows: BinnedRows, player: int) -> np.ndarray:
         """Component of a player for each of some rows, shape (n_rows, n_outputs)."""

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.core.background import make_background
+from fastpd_sklearn.core.effort import background_effort
 from fastpd_sklearn.explainers import _cost
 from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
 from fastpd_sklearn.explainers._deep_shap import PairEngine
@@ -41,6 +42,21 @@ class EmpiricalEngine(TreeEngine):
         self.derive()
 
 
+def walks_sooner(forest: Forest, n_rows: int) -> bool:
+    """Whether walking a background through a forest takes clearly less than counting its masks.
+
+    Parameters
+    ----------
+    forest : Forest
+    n_rows : int
+
+    Returns
+    -------
+    bool
+    """
+    return background_effort(forest, n_rows).walks_sooner
+
+
 DEEP_LEAVES = 50_000
 """Leaves at which the violated sides of rows, set by set, are too many to be counted."""
 
@@ -49,7 +65,7 @@ DEEP_TESTS = 16
 
 
 def is_deep(forest: Forest) -> bool:
-    """Whether walking rows through a forest costs less than counting their masks at its leaves.
+    """Whether masks at the leaves are too many for attributions by tables alone.
 
     Parameters
     ----------
@@ -212,15 +228,18 @@ default="auto"
         check_is_fitted(self)
         return _cost.estimate(self._fitted, self._check_X(X))
 
-    def _choose_engine(self, reading: Reading) -> tuple[type[TreeEngine], Head]:
+    def _choose_engine(self, reading: Reading, X) -> tuple[type[TreeEngine], Head]:
         head, method = reading.head, self.response_method
         method = head.natural if method == "auto" else method
         if method == head.link_method and method not in head.additive:
             self._check_response_scale(head)
             return ResponseEngine, response_head(head)
-        engine_class, head = super()._choose_engine(reading)
-        if self._has_small_sets() and is_deep(reading.forest):
-            engine_class = DeepEngine if self._is_of_low_order() else PairEngine
+        engine_class, head = super()._choose_engine(reading, X)
+        if self._is_of_low_order():
+            if walks_sooner(reading.forest, X.shape[0]):
+                engine_class = DeepEngine
+        elif self._has_small_sets() and is_deep(reading.forest):
+            engine_class = PairEngine
         return engine_class, head
 
     def _is_of_low_order(self) -> bool:

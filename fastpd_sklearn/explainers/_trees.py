@@ -145,7 +145,7 @@ class TreeExplainer(BaseExplainer):
 
     def _make_engine(self, opened: OpenModel, X, players):
         model, reader, reading = opened
-        engine_class, head = self._choose_engine(reading)
+        engine_class, head = self._choose_engine(reading, X)
         reading = reading._replace(input_map=reading.input_map.settled(X))
         if X is not None and not isinstance(reading.input_map, PipelineMap):
             reading.input_map.open(X)  # which names a column of words, as no library does
@@ -168,8 +168,8 @@ class TreeExplainer(BaseExplainer):
             )
         return engine, head
 
-    def _choose_engine(self, reading: Reading) -> tuple[type[TreeEngine], Head]:
-        """The engine for a model, and the head of the response that it explains."""
+    def _choose_engine(self, reading: Reading, X) -> tuple[type[TreeEngine], Head]:
+        """The engine for a model and a background, and the head of the response explained."""
         check_additive(self.response_method, reading.head)
         return self._engine_class, reading.head
 

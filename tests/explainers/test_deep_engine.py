@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from fastpd_sklearn.core.plan import common_terms
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -13,16 +14,18 @@ from sklearn.ensemble import (
 from sklearn.inspection import partial_dependence
 
 from fastpd_sklearn import FastPDExplainer
+from fastpd_sklearn.core.effort import BackgroundEffort
+from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.explainers import _fastpd
 from fastpd_sklearn.explainers._background import DeepEngine
-from fastpd_sklearn.explainers._fastpd import is_deep
+from fastpd_sklearn.explainers._fastpd import walks_sooner
 from fastpd_sklearn.forest import find_reader
 
 
 @pytest.fixture
 def deep(monkeypatch):
     """Take every forest for a deep one."""
-    monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
+    monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
 
 
 def rows(n=80, seed=0):
@@ -52,12 +55,19 @@ def categorical(X):
 MODELS = {"regressor": regressor, "classifier": classifier, "categorical": categorical}
 
 
+@pytest.fixture(params=[True, False])
+def ways(request, monkeypatch):
+    """Find pairs and larger sets by walks, or from counts of the rows."""
+    monkeypatch.setattr(BackgroundEffort, "pairs_are_walked", lambda *args: request.param)
+    return request.param
+
+
 def fit_both(monkeypatch, name, weights=None, **options):
     X = rows()
     model = MODELS[name](X)
     by_masks = FastPDExplainer(**options).fit(model, X, sample_weight=weights)
     with monkeypatch.context() as patch:
-        patch.setattr(_fastpd, "is_deep", lambda forest: True)
+        patch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
         walked = FastPDExplainer(**options).fit(model, X, sample_weight=weights)
     assert isinstance(walked._fitted.engine, DeepEngine)
     return walked, by_masks, X
@@ -68,21 +78,19 @@ def fit_both(monkeypatch, name, weights=None, **options):
     [("pd", None, True), ("component", None, False), ("component", {"g": [0, 3]}, True)],
 )
 @pytest.mark.parametrize("name", MODELS)
-def test_both_engines_agree(monkeypatch, name, output, groups, weighted):
+def test_both_engines_agree(monkeypatch, ways, name, output, groups, weighted):
     weights = np.random.default_rng(2).random(80) if weighted else None
     walked, by_masks, X = fit_both(
         monkeypatch, name, weights, output=output, max_order=2, groups=groups
     )
     assert_allclose(walked.intercept_, by_masks.intercept_, rtol=1e-12)
-    known = list(walked.get_feature_names_out())
-    assert set(by_masks.get_feature_names_out()) <= set(known)
-    columns = [known.index(column) for column in by_masks.get_feature_names_out()]
-    found = walked.transform(X)[:, columns]
-    assert_allclose(found, by_masks.transform(X), rtol=0, atol=1e-10)
+    assert_array_equal(walked.get_feature_names_out(), by_masks.get_feature_names_out())
+    assert_allclose(walked.transform(X), by_masks.transform(X), rtol=0, atol=1e-10)
+    assert ("_counts" in walked._fitted.engine.__dict__) == (not ways)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_grids(monkeypatch, name):
+def test_grids(monkeypatch, ways, name):
     walked, by_masks, _ = fit_both(monkeypatch, name)
     for feature in (0, 1, 3):
         found, truth = (e.partial_dependence(feature) for e in (walked, by_masks))
@@ -106,7 +114,7 @@ def test_scikit_learns_brute_force(deep):
     assert_allclose(found.average, truth["average"], rtol=0, atol=1e-12)
 
 
-def test_backgrounds_add_up_and_pickle(deep):
+def test_backgrounds_add_up_and_pickle(deep, ways):
     X = rows()
     model = classifier(X)
     options = {"output": "component", "max_order": 2}
@@ -135,12 +143,30 @@ def test_many_rows_and_threads(deep, monkeypatch):
     )
 
 
-def test_the_choice_is_by_depth_and_size():
+def test_the_choice_is_by_cost():
+    """Walks where leaves have many masks that can occur, unless all of it takes no time."""
     X = rows(20_000)
     y = np.random.default_rng(0).random(len(X))
     options = {"n_jobs": 2, "random_state": 0, "max_samples": 0.9}
     small = RandomForestRegressor(4, **options).fit(X[:500], y[:500])
-    shallow = RandomForestRegressor(4, max_depth=8, **options).fit(X, y)
+    shallow = RandomForestRegressor(40, max_depth=4, **options).fit(X, y)
     large = RandomForestRegressor(6, **options).fit(X, y)
-    chosen = [is_deep(find_reader(m).read(m).forest) for m in (small, shallow, large)]
+    chosen = [walks_sooner(find_reader(m).read(m).forest, 20_000) for m in (small, shallow, large)]
     assert chosen == [False, False, True]
+
+
+def test_the_estimate_of_pairs():
+    effort = BackgroundEffort(walked=1e8, counted=1e9)
+    assert effort.pairs_are_walked(1, 1e6)
+    assert not effort.pairs_are_walked(20, 1e6)
+    assert not effort.pairs_are_walked(1, 1e9)
+
+
+def test_common_pairs_are_those_of_paths():
+    X = rows(60)
+    model = RandomForestRegressor(3, max_depth=2, random_state=4, n_jobs=1).fit(X, X[:, 0])
+    forest = find_reader(model).read(model).forest
+    owner = np.array([0, 1, 2, 1], np.int32)
+    for players in (owner, np.arange(4, dtype=np.int32)):
+        core = CoreModel(forest, players, players.max() + 1, 1e-35)
+        assert core.walks.common_pairs == common_terms(core.geometry, 2)

@@ -298,7 +298,7 @@ def test_walked_curves_where_a_number_stands_for_missing(monkeypatch):
     result = response.partial_dependence(0, grid=grid)
     assert_allclose(result.average[0], np.mean(proba, axis=1), atol=1e-6)
     assert_allclose(result.curve(grid)[0], np.mean(proba, axis=1), atol=1e-6)
-    monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
+    monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
     result = FastPDExplainer().fit(model, X).partial_dependence(0, grid=grid)
     assert_allclose(result.average[0], np.mean(margin, axis=1), atol=1e-5)
     assert_allclose(result.curve(grid)[0], np.mean(margin, axis=1), atol=1e-5)
