@@ -97,12 +97,12 @@ def components_blocks(inputs: Inputs) -> Job:
     return Job(work, read)
 
 
-def pd_grid(n_points: int):
+def pd_grid(n_points: int, response_method: str = "auto"):
     def contender(inputs: Inputs) -> Job:
         grid = inputs.grid(n_points)
 
         def work():
-            explainer = FastPDExplainer(n_jobs=inputs.case.threads)
+            explainer = FastPDExplainer(response_method=response_method, n_jobs=inputs.case.threads)
             explainer.fit(inputs.model, inputs.background)
             columns = enumerate(grid.T)
             averages = [explainer.partial_dependence(j, points).average[0] for j, points in columns]

@@ -26,7 +26,13 @@ class Task:
     quick: bool = False
 
 
-LIBRARY_OF = {"xgb": "xgboost", "lgb": "lightgbm", "hgb": "sklearn", "rf": "sklearn"}
+LIBRARY_OF = {
+    "xgb": "xgboost",
+    "xgbpoisson": "xgboost",
+    "lgb": "lightgbm",
+    "hgb": "sklearn",
+    "rf": "sklearn",
+}
 OWN_MODELS_ONLY = ("xgboost", "lightgbm")
 
 
@@ -168,6 +174,36 @@ TASKS = (
             "woodelf": peers.woodelf_shap_interaction_path,
             "xgboost": peers.xgboost_shap_interaction_path,
         },
+    ),
+    Task(
+        "pd_deep",
+        "Unpruned forest: fit, and every column on a grid of 5 points",
+        square("rf_full", (2_000, 20_000), (20,)),
+        {OURS: ours.pd_grid(5), "sklearn": peers.sklearn_pd_grid(5)},
+    ),
+    Task(
+        "pd_pairs_deep",
+        "Unpruned forest: fit, and every pair of columns on a grid of 20 x 20 points",
+        square("rf_full", (2_000, 20_000), (20,)),
+        {OURS: ours.pd_pairs(20), "sklearn": peers.sklearn_pd_pairs(20)},
+    ),
+    Task(
+        "pd_response",
+        "Poisson regression: fit, and every column on a grid of 100 points, on the scale of counts",
+        square("xgbpoisson_6", (10_000,), (20,)),
+        {OURS: ours.pd_grid(100, "predict"), "sklearn": peers.sklearn_pd_grid(100)},
+    ),
+    Task(
+        "shap_path_deep",
+        "Unpruned forest: path-dependent SHAP",
+        (Case("rf_full", 1_000, 200, 20),),
+        {OURS: ours.shap_path, "shap": peers.shap_shap_path},
+    ),
+    Task(
+        "shap_interaction_path_deep",
+        "Path-dependent SHAP interaction values, depth 10 and unpruned",
+        (Case("xgb_10", 1_000, 200, 50), Case("rf_full", 1_000, 200, 20)),
+        {OURS: ours.shap_interaction_path, "xgboost": peers.xgboost_shap_interaction_path},
     ),
     Task(
         "components2",
