@@ -120,7 +120,9 @@ class Mixture:
         return response[:, 1:] if self.n_classes == 2 else response
 
 
-def mixed(owner, members: list[Member], methods, combine, response: str, **head) -> Reading:
+def mixed(
+    owner, members: list[Member], methods, combine, response: str, n_classes: int = 0, **head
+) -> Reading:
     """The reading of a model whose response mixes its members' answers.
 
     Parameters
@@ -134,16 +136,17 @@ def mixed(owner, members: list[Member], methods, combine, response: str, **head)
         See :class:`Mixture`.
     response : str
         The method of the owner that answers with the mixture.
+    n_classes : int, default=0
+        See :class:`Mixture`.
     **head
-        More of the :class:`Head`: ``additive`` and ``classes``.
+        More of the :class:`Head`, such as ``additive`` and ``classes``.
 
     Returns
     -------
     Reading
     """
     answers = tuple(raw_answer(owner, m, how) for m, how in zip(members, methods, strict=True))
-    classes = head.get("classes")
-    link = Mixture(answers, combine, 0 if classes is None else len(classes))
+    link = Mixture(answers, combine, n_classes)
     return one_after_another(
         owner, members, Head(**{"additive": (), **head}, link=link, link_method=response)
     )
@@ -178,10 +181,14 @@ class WeightedMean:
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
-    """The second probability of each member, divided by their sum."""
+    """The second probability of each member, divided by their sum where only one can be right."""
+
+    only_one: bool
 
     def __call__(self, answers: list[np.ndarray]) -> np.ndarray:
         each = np.column_stack([found[:, 1] for found in answers])
+        if not self.only_one:
+            return each
         total = each.sum(axis=1, keepdims=True)
         return np.divide(each, total, out=each, where=total != 0)
 

@@ -70,8 +70,15 @@ def _read_voting(model) -> Reading:
     if _all_add_up(members, method):
         return _mean(model, members, method, shares)
     methods = [method] * len(members)
-    classes = model.classes_ if is_classifier(model) else None
-    return mixed(model, members, methods, WeightedMean(shares), method, classes=classes)
+    combine = WeightedMean(shares)
+    return mixed(model, members, methods, combine, method, **_shown_as_classes(model))
+
+
+def _shown_as_classes(model) -> dict:
+    """What a head says of the classes of a classifier with one target."""
+    if not is_classifier(model):
+        return {}
+    return {"classes": model.classes_, "n_classes": len(model.classes_)}
 
 
 def _all_add_up(members: list[Member], method: str) -> bool:
@@ -221,7 +228,7 @@ def _stacked_mixture(model, members: list[Member]) -> Reading:
     two = len(model.classes_) == 2
     first = tuple(int(two and method == "predict_proba") for method in methods)
     combine = Stacked(model.final_estimator_, "predict_proba", first)
-    return mixed(model, members, methods, combine, "predict_proba", classes=model.classes_)
+    return mixed(model, members, methods, combine, "predict_proba", **_shown_as_classes(model))
 
 
 def _stacking_method(model) -> str:
@@ -296,21 +303,20 @@ def _read_one_vs_rest(model) -> Reading:
         # What a regressor within predicts is a margin to the model around it.
         additive = tuple(method for method in head.additive if method != "predict")
         return as_own(members[0], replace(head, additive=additive, classes=model.classes_))
-    if model.multilabel_:
-        methods = ["decision_function", "predict_proba"]
-        return _read_each(model, members, methods, classes=model.classes_)
-    if not all(_has_probabilities(member) for member in members):
-        return _read_each(model, members, ["decision_function"], classes=model.classes_)
-    shown = ["decision_function"] if _all_add_up(members, "decision_function") else []
+    only_one = not model.multilabel_
+    shown = [] if only_one else ["predict_proba"]
+    shown = [m for m in ("decision_function", *shown) if _all_add_up(members, m)]
+    if "predict_proba" in shown or not all(_has_probabilities(member) for member in members):
+        return _read_each(model, members, shown, classes=model.classes_)
     return mixed(
         model,
         members,
         ["predict_proba"] * len(members),
-        Rivals(),
+        Rivals(only_one),
         "predict_proba",
         additive=("raw", *shown),
         classes=model.classes_,
-        note=_RIVALS,
+        note=_RIVALS if only_one else "",
     )
 
 

@@ -104,7 +104,8 @@ def _read_calibrated(model) -> Reading:
     ]
     methods = [_calibrated_method(one.estimator) for one in calibrated]
     combine = Calibrated.of(calibrated, methods)
-    return mixed(model, members, methods, combine, "predict_proba", classes=model.classes_)
+    classes = {"classes": model.classes_, "n_classes": len(model.classes_)}
+    return mixed(model, members, methods, combine, "predict_proba", **classes)
 
 
 def _calibrated_method(classifier) -> str:

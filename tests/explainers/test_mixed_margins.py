@@ -203,6 +203,20 @@ def test_classes_and_their_names():
     assert_allclose(complement.intercept_, two.predict_proba(X)[:, 0].mean(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_several_labels_at_once(n_labels):
+    X = rows()
+    labels = np.column_stack([X[:, 0] > 0, X[:, 1] + X[:, 2] > 0, X[:, 3] > 0.3]).astype(int)
+    model = OneVsRestClassifier(GB).fit(X, labels[:, :n_labels])
+    options = {"features": [0, (0, 1)], "response_method": "predict_proba"}
+    found = FastPDExplainer(**options).fit(model, X)
+    assert_allclose(found.intercept_, model.predict_proba(X).mean(axis=0), rtol=1e-12)
+    moved = X.copy()
+    moved[:, :2] = X[4, :2]
+    truth = model.predict_proba(moved).mean(axis=0)
+    assert_allclose(found.transform(X[4:5])[0, n_labels:], truth, rtol=1e-12)
+
+
 def test_members_with_pipelines_of_their_own():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rows(), columns=list("abcd"))
