@@ -37,14 +37,12 @@ class Wanted(NamedTuple):
 
     Parameters
     ----------
-    singles : ndarray of shape (n_leaves,), float64
-        Terms of one player at each leaf.
-    pairs : float
-        The share of all pairs of players.
+    singles, pairs : float
+        The share of the players of leaves, and of the pairs of players.
     n_values, n_rows : int
     """
 
-    singles: np.ndarray
+    singles: float
     pairs: float
     n_values: int
     n_rows: int
@@ -65,13 +63,12 @@ def make_wanted(
     -------
     Wanted
     """
-    is_wanted = np.zeros(geometry.n_players, bool)
-    is_wanted[[term[0] for term in terms if len(term) == 1]] = True
-    so_far = np.concatenate([[0], np.cumsum(is_wanted[geometry.player])])
-    singles = np.diff(so_far[geometry.player_start]).astype(np.float64)
-    n_tested = len(np.unique(geometry.player))
+    met = np.bincount(geometry.player, minlength=geometry.n_players)
+    n_tested = np.count_nonzero(met)
+    singles = met[[term[0] for term in terms if len(term) == 1]].sum() / max(1, met.sum())
     n_pairs = sum(len(term) == 2 for term in terms)
-    return Wanted(singles, min(1.0, 2 * n_pairs / max(1, n_tested**2 - n_tested)), n_values, n_rows)
+    pairs = min(1.0, 2 * n_pairs / max(1, n_tested**2 - n_tested))
+    return Wanted(float(singles), pairs, n_values, n_rows)
 
 
 def table_effort(geometry: Geometry, units: Units, rules: Rules, wanted: Wanted) -> float:
@@ -86,14 +83,15 @@ def table_effort(geometry: Geometry, units: Units, rules: Rules, wanted: Wanted)
     """
     size = geometry.leaf_sizes.astype(np.float64)
     pairs = wanted.pairs * size * (size - 1) / 2
+    terms = wanted.singles * size + pairs
     unit = np.repeat(np.arange(units.n_units), np.diff(units.leaf_start))
     n_patterns = np.empty(geometry.n_leaves)
     n_patterns[units.leaf] = np.minimum(2.0 ** units.n_bits[unit], wanted.n_rows)
     n_nodes = np.diff(rules.start)[geometry.leaf_sizes]
-    values = 8 * np.minimum(n_patterns, 2.0**size) * (wanted.singles + pairs) * size * n_nodes
+    values = 8 * np.minimum(n_patterns, 2.0**size) * terms * size * n_nodes
     everywhere = (n_nodes * (size + 3) + TABLE_PAIR * pairs) * 2.0**size
     everywhere = np.where(size <= MIXED_PLAYERS, everywhere, np.inf)
-    terms = (wanted.singles + pairs)[units.leaf]
+    terms = terms[units.leaf]
     look_ups = np.maximum.reduceat(terms, units.leaf_start[:-1]) if units.n_units else terms
     return (
         TABLE_VALUE * np.minimum(values, everywhere).sum()

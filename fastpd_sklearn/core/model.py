@@ -22,7 +22,7 @@ from fastpd_sklearn.core.walk_model import WalkModel
 MOST_STEP_ENTRIES = 2**24
 """The largest table of a step function: beyond it rows are looked up by their masks."""
 
-MOST_PAIRED = 2**13
+MOST_PAIRED = 2**12
 """Players whose pairs have a table of their places in the result."""
 
 UNTESTED, SEVERAL = -1, -2
