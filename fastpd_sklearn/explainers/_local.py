@@ -108,9 +108,7 @@ class LocalExplainer(TransformerMixin, ModelExplainer):
         reading.input_map.open(X)
         is_raw = isinstance(reading.input_map, PipelineMap)
         template = make_template(X) if is_raw else _row_template(X)
-        responder = ForestResponder(
-            reading.forest, reading.input_map, template, head, self.n_jobs
-        )
+        responder = ForestResponder(reading.forest, reading.input_map, template, head, self.n_jobs)
         check_reading(
             reader, model, reading, X, responder.predict_inputs, random_state=self.random_state
         )
