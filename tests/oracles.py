@@ -36,6 +36,8 @@ def predict(forest, inputs):
                 node = forest.left[node] if goes_left(forest, node, x) else forest.right[node]
             k = forest.tree_output[t]
             out[i, k : k + width] += forest.value[node]
+            for e in np.flatnonzero(forest.slope_node == node):
+                out[i, k : k + width] += forest.slope[e] * x[forest.slope_input[e]]
     return out
 
 

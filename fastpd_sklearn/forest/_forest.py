@@ -30,7 +30,8 @@ class Forest:
 
     The raw prediction is ``intercept`` plus, for every tree ``t``, the ``value`` of the
     leaf that the row reaches, added to the outputs ``tree_output[t]`` up to
-    ``tree_output[t] + n_values``.
+    ``tree_output[t] + n_values``. A *linear* leaf adds ``slope[e] * x[slope_input[e]]`` for
+    each of its entries ``e``; no row reaches it in which one of these inputs is missing.
 
     Parameters
     ----------
@@ -61,6 +62,11 @@ class Forest:
         Number of input columns.
     strict, single : bool
         The compare policy.
+    slope_node : ndarray of shape (n_slopes,), int64, default: none
+        The leaf of each slope, ascending.
+    slope_input : ndarray of shape (n_slopes,), int64
+        The input that the slope multiplies, once a leaf.
+    slope : ndarray of shape (n_slopes, n_values), float64
     """
 
     tree_start: np.ndarray
@@ -81,6 +87,14 @@ class Forest:
     n_inputs: int
     strict: bool
     single: bool
+    slope_node: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    slope_input: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    slope: np.ndarray = field(default_factory=lambda: np.empty((0, 1)))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether some leaves are linear functions of the inputs."""
+        return len(self.slope_node) > 0
 
     @classmethod
     def from_boxes(
@@ -204,6 +218,26 @@ class Forest:
             for shift in range(self.value.shape[1]):
                 np.add.at(total, self.tree_output + shift, largest[:, shift])
         return total
+
+    def slope_scale(self, inputs: np.ndarray) -> np.ndarray:
+        """What linear leaves add to :meth:`scale`, row by row.
+
+        Parameters
+        ----------
+        inputs : ndarray of shape (n_rows, n_inputs), float64
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+        """
+        tree = np.searchsorted(self.tree_start, self.slope_node, side="right") - 1
+        largest = np.zeros((self.n_trees, self.n_inputs))
+        total = np.zeros((self.n_inputs, self.n_outputs))
+        for shift in range(self.slope.shape[1]):
+            largest[:] = 0.0
+            np.maximum.at(largest, (tree, self.slope_input), np.abs(self.slope[:, shift]))
+            np.add.at(total.T, self.tree_output + shift, largest)
+        return np.abs(np.nan_to_num(inputs)) @ total
 
     def leaf_depths(self) -> np.ndarray:
         """Number of tests on the way to each leaf.
@@ -437,6 +471,7 @@ def check_forest(forest: Forest) -> None:
         (forest.tree_output < 0) | (forest.tree_output + forest.value.shape[1] > forest.n_outputs)
     ):
         raise ValueError(f"a tree adds to an output that is not among the {forest.n_outputs}")
+    _check_slopes(forest)
     feature, categorical = forest.feature[inner], forest.is_categorical[inner]
     numeric = np.zeros(forest.n_inputs, bool)
     numeric[feature[~categorical]] = True
@@ -445,3 +480,45 @@ def check_forest(forest: Forest) -> None:
         raise ValueError(
             f"input {both[0]} is split on by threshold in one node and by category in another"
         )
+
+
+def _check_slopes(forest: Forest) -> None:
+    if not forest.is_linear:
+        return
+    node, column = forest.slope_node, forest.slope_input
+    if np.any((node < 0) | (node >= forest.n_nodes)) or np.any(np.diff(node) < 0):
+        raise ValueError("the leaves of slopes are not nodes in ascending order")
+    if np.any(forest.left[node] >= 0):
+        raise ValueError("a node that is no leaf has a slope")
+    if np.any((column < 0) | (column >= forest.n_inputs)):
+        raise ValueError(f"a slope belongs to an input that is not among the {forest.n_inputs}")
+    if not np.all(np.isfinite(forest.slope)):
+        raise ValueError("a slope is not finite")
+    if not np.all(excludes_missing(forest, node, column)):
+        raise ValueError("a linear leaf can be reached with one of its inputs missing")
+
+
+def excludes_missing(forest: Forest, node: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Whether rows in which an input is missing never reach a node.
+
+    Parameters
+    ----------
+    forest : Forest
+    node, column : ndarray of shape (n,), int
+        Nodes, and an input for each.
+
+    Returns
+    -------
+    ndarray of shape (n,), bool
+    """
+    inner = np.flatnonzero(forest.left >= 0)
+    parent = np.full(forest.n_nodes, -1)
+    parent[forest.left[inner]] = parent[forest.right[inner]] = inner
+    found = np.zeros(len(node), bool)
+    child, above = node, parent[node]
+    while np.any(above >= 0):
+        is_left = forest.left[above] == child
+        tested = (above >= 0) & (forest.feature[above] == column)
+        found |= tested & (is_left != forest.missing_left[above])
+        child, above = np.where(above >= 0, above, child), np.where(above >= 0, parent[above], -1)
+    return found

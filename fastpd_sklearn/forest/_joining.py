@@ -161,7 +161,12 @@ def _placed(forest: Forest, columns: np.ndarray, n_inputs: int) -> Forest:
     """The forest on other inputs, of which those in ``columns`` are its own."""
     leaf = forest.feature < 0
     feature = np.where(leaf, -1, columns[np.where(leaf, 0, forest.feature)])
-    return replace(forest, feature=feature.astype(np.int32), n_inputs=n_inputs)
+    return replace(
+        forest,
+        feature=feature.astype(np.int32),
+        n_inputs=n_inputs,
+        slope_input=columns[forest.slope_input],
+    )
 
 
 def sum_forests(forests: list[Forest], weights: list[np.ndarray], offset: np.ndarray) -> Forest:
@@ -184,7 +189,7 @@ def sum_forests(forests: list[Forest], weights: list[np.ndarray], offset: np.nda
     n_nodes = np.cumsum([0, *(forest.n_nodes for forest in forests)])
     n_listed = np.cumsum([0, *(len(forest.category) for forest in forests)])
     strict, single = _common_policy(forests)
-    tree_output, value = _join_values(forests, weights, len(offset))
+    tree_output, value, slope = _join_values(forests, weights, len(offset))
 
     def joined(name: str) -> np.ndarray:
         return np.concatenate([getattr(forest, name) for forest in forests])
@@ -216,6 +221,9 @@ def sum_forests(forests: list[Forest], weights: list[np.ndarray], offset: np.nda
         n_inputs=forests[0].n_inputs,
         strict=strict,
         single=single,
+        slope_node=shifted("slope_node", n_nodes, None),
+        slope_input=joined("slope_input"),
+        slope=slope,
     )
     check_forest(forest)
     return forest
@@ -226,27 +234,30 @@ def sum_forests(forests: list[Forest], weights: list[np.ndarray], offset: np.nda
 
 def _join_values(
     forests: list[Forest], weights: list[np.ndarray], n_outputs: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """First output of every tree, and the weighted values of every node.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """First output of every tree, and the weighted values of every node, and slopes.
 
     All trees have as many values: those of the tree that adds to the widest range of outputs.
     """
     ranges = [_output_ranges(f, w) for f, w in zip(forests, weights, strict=True)]
     width = max((stop - first for r in ranges for first, stop in r.values()), default=1)
-    outputs, values = [np.empty(0, np.int32)], [np.empty((0, width))]
+    outputs, values, slopes = [np.empty(0, np.int32)], [np.empty((0, width))], []
     for forest, weight, reached in zip(forests, weights, ranges, strict=True):
         tree_output = np.zeros(forest.n_trees, np.int32)
-        value = np.zeros((forest.n_nodes, width))
+        value, slope = np.zeros((forest.n_nodes, width)), np.zeros((len(forest.slope), width))
         node_output = np.repeat(forest.tree_output, np.diff(forest.tree_start))
         for output, (first, _) in reached.items():
             first = min(first, n_outputs - width)
             share = weight[first : first + width, output : output + forest.value.shape[1]]
-            nodes = node_output == output
+            nodes, own = node_output == output, node_output[forest.slope_node] == output
             value[nodes] = forest.value[nodes] @ share.T
+            if own.any():
+                slope[own] = forest.slope[own] @ share.T
             tree_output[forest.tree_output == output] = first
         outputs.append(tree_output)
         values.append(value)
-    return np.concatenate(outputs), np.concatenate(values)
+        slopes.append(slope)
+    return np.concatenate(outputs), np.concatenate(values), np.concatenate(slopes)
 
 
 def _output_ranges(forest: Forest, weights: np.ndarray) -> dict[int, tuple[int, int]]:

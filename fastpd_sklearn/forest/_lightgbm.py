@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest, check_forest
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._inputs import InputMap
+from fastpd_sklearn.forest._linear_leaves import LinearLeaves, with_linear_leaves
 from fastpd_sklearn.forest._registry import Reading
 
 _HEADER_FIELDS = frozenset(
@@ -28,7 +29,8 @@ _TREE_FIELDS = frozenset(
         *("num_leaves", "num_cat", "split_feature", "split_gain", "threshold", "decision_type"),
         *("left_child", "right_child", "leaf_value", "leaf_weight", "leaf_count"),
         *("internal_value", "internal_weight", "internal_count"),
-        *("cat_boundaries", "cat_threshold", "is_linear", "shrinkage"),
+        *("cat_boundaries", "cat_threshold", "shrinkage"),
+        *("is_linear", "leaf_const", "num_features", "leaf_features", "leaf_coeff"),
     }
 )
 
@@ -60,7 +62,8 @@ class LightGBMReader:
     """Reads ``lightgbm.Booster`` and the scikit-learn wrappers around it.
 
     The trees are those that ``predict`` uses by default, up to ``best_iteration`` where
-    there is one. Random forests (``boosting="rf"``) are the *mean* of their trees, as in
+    there is one. The linear functions of leaves (``linear_tree=True``) become trees of their
+    own behind these. Random forests (``boosting="rf"``) are the *mean* of their trees, as in
     ``predict``; LightGBM's own ``raw_score`` is the sum there.
 
     The response scale has a link where it is one of :class:`Head`'s: not with a ``sigmoid``
@@ -103,8 +106,8 @@ class LightGBMReader:
         NotFittedError
             If the model is not fitted or has no trees.
         ValueError
-            If the model has linear leaves (``linear_tree=True``), stops predictions early
-            (``pred_early_stop=True``), is a Dask model, or has fields of unknown meaning.
+            If the model stops predictions early (``pred_early_stop=True``), is a Dask model, or
+            has fields of unknown meaning.
         """
         text = _Text(_booster(model).model_to_string())
         if not text.trees:
@@ -188,12 +191,6 @@ class _Text:
         self._check()
 
     def _check(self) -> None:
-        linear = [tree for tree in self.trees if tree.get("is_linear", "0") != "0"]
-        if linear:
-            raise ValueError(
-                "the model was trained with linear_tree=True; its leaves are linear functions, "
-                "which are not supported; train it with linear_tree=False"
-            )
         unknown = self.header.keys() - _HEADER_FIELDS | set().union(*self.trees) - _TREE_FIELDS
         if unknown:
             raise ValueError(
@@ -239,7 +236,7 @@ def _fields(lines: list[str]) -> dict[str, str]:
 
 def _numbers(texts: list[str], dtype) -> np.ndarray:
     # A text of nothing but blanks would be read as one number.
-    return np.fromstring(" ".join(filter(None, texts)), dtype=dtype, sep=" ")
+    return np.fromstring(" ".join(filter(str.strip, texts)), dtype=dtype, sep=" ")
 
 
 # -- Trees ---------------------------------------------------------------------------------
@@ -278,8 +275,28 @@ def _forest(text: _Text) -> Forest:
         strict=False,
         single=False,
     )
+    leaves = _linear_leaves(text, nodes)
+    if leaves is not None:
+        forest = with_linear_leaves(forest, leaves)
     check_forest(forest)
     return forest
+
+
+def _linear_leaves(text: _Text, nodes: _Nodes) -> LinearLeaves | None:
+    """The leaves of trees trained with ``linear_tree``; None if there are no such trees."""
+    is_linear = np.array([tree.get("is_linear", "0") != "0" for tree in text.trees])
+    if not is_linear.any():
+        return None
+    leaf = nodes.leaf[np.repeat(is_linear, nodes.leaf_counts)]
+    n_slopes = text.numbers("num_features", np.int64, len(leaf))
+    scale = len(text.trees) // text.n_outputs if text.is_averaged else 1
+    return LinearLeaves(
+        node=leaf,
+        constant=text.numbers("leaf_const", np.float64, len(leaf)) / scale,
+        slope_node=np.repeat(leaf, n_slopes),
+        slope_input=text.numbers("leaf_features", np.int64, n_slopes.sum()),
+        slope=text.numbers("leaf_coeff", np.float64, n_slopes.sum()) / scale,
+    )
 
 
 class _Decision:
@@ -311,6 +328,7 @@ class _Nodes:
 
     def __init__(self, n_leaves: np.ndarray) -> None:
         inner_counts = n_leaves - 1
+        self.leaf_counts = n_leaves
         self.n_leaves, self.n_inner = n_leaves.sum(), inner_counts.sum()
         self.tree_start = np.concatenate([[0], np.cumsum(n_leaves + inner_counts)])
         self._root = np.repeat(self.tree_start[:-1], inner_counts)

@@ -138,6 +138,8 @@ def _numbers_at(forest: Forest, nodes: np.ndarray, dtype) -> np.ndarray:
     edges = forest.threshold[nodes]
     if forest.zero_as_missing[nodes].any():
         edges = np.concatenate([edges, [0.0, ZERO_THRESHOLD, -ZERO_THRESHOLD]])
+    if forest.is_linear:
+        edges = edges[np.isfinite(edges)]  # a slope times the largest number would be infinite
     with np.errstate(over="ignore"):
         near = edges.astype(dtype)
         values = np.concatenate([near, np.nextafter(near, -np.inf), np.nextafter(near, np.inf)])

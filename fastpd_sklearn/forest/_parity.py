@@ -56,8 +56,11 @@ def check_reading(
     rng = check_random_state(0 if random_state is None else random_state)
 
     def compare(rows, raw: np.ndarray, kind: str) -> None:
-        margins = predict(reading.input_map.open(rows).to_array())
+        inputs = reading.input_map.open(rows).to_array()
+        margins = predict(inputs)
         allowed = rounding_of(reader, reading)
+        if reading.forest.is_linear:
+            allowed = allowed + reader.tolerance * reading.forest.slope_scale(inputs)
         _refuse_if_misread(model, reader.name, np.abs(margins - raw), allowed, kind)
 
     X = X if hasattr(X, "shape") else np.asarray(X)

@@ -1,6 +1,7 @@
 """LightGBM models against LightGBM's own raw prediction."""
 
 import pickle
+import re
 from types import SimpleNamespace
 
 import lightgbm as lgb
@@ -12,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from fastpd_sklearn.forest import find_reader
+from fastpd_sklearn.forest import _lightgbm, find_reader
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 from fastpd_sklearn.forest._lightgbm import reader
 from tests import oracles
@@ -688,13 +689,82 @@ def test_errors_of_the_library_reach_the_user(data):
         reader.predict_raw(model, X[:, :2])
 
 
-def test_linear_leaves_are_refused(data):
+LINEAR = {
+    "plain": {},
+    "dart": {"boosting_type": "dart", "drop_rate": 0.6, "skip_drop": 0.0},
+    "rf": {"boosting_type": "rf", **RF},
+    "no missing type": {"use_missing": False},
+    "regularised": {"linear_lambda": 1.0, "extra_trees": True},
+    "stumps": {"num_leaves": 2},
+}
+
+
+def check_linear(model, X):
+    """Parity on training rows and on odd ones, as far as finite; the reading."""
+    reading = reader.read(model)
+    forest = reading.forest
+    odd = odd_rows(forest)
+    odd[np.abs(odd) > 1e6] = 0.0  # what is huge would be multiplied
+    stored = sparse.csr_matrix(np.where(np.isnan(odd) | (odd == EDGE), 0.0, odd))
+    for rows in (X[:60], odd, odd.astype(np.float32), stored):
+        expected = reader.predict_raw(model, rows)
+        inputs = reading.input_map.open(rows).to_array()
+        allowed = reader.tolerance * (forest.scale() + forest.slope_scale(inputs))
+        assert (np.abs(oracles.predict(forest, inputs) - expected) <= allowed).all()
+    return reading
+
+
+@pytest.mark.parametrize("params", list(LINEAR.values()), ids=list(LINEAR))
+@pytest.mark.parametrize("missing", [True, False], ids=["missing", "complete"])
+def test_linear_leaves(data, params, missing):
     """KNOWN_FAULTS A26."""
     X, labels = data
-    model = lgb.LGBMRegressor(linear_tree=True, **{**SMALL, "n_estimators": 3})
-    model.fit(np.nan_to_num(X), labels.y)
-    with pytest.raises(ValueError, match="linear_tree=True"):
-        reader.read(model)
+    X = X if missing else np.nan_to_num(X)
+    model = lgb.LGBMRegressor(linear_tree=True, **{**SMALL, **params})
+    model.fit(X, labels.y, categorical_feature=[3])
+    forest = check_linear(model, X).forest
+    assert forest.is_linear
+    assert 3 not in forest.slope_input
+    assert np.isinf(forest.threshold).any()  # missing values lead to no linear function
+
+
+def test_linear_leaves_of_classes(data):
+    X, labels = data
+    model = lgb.LGBMClassifier(linear_tree=True, **{**SMALL, "n_estimators": 3})
+    model.fit(X, labels.three)
+    reading = check_linear(model, X)
+    assert reading.forest.n_outputs == 3
+    assert reading.forest.is_linear
+
+
+def test_linear_leaves_that_have_no_slope(data):
+    """LightGBM's first linear tree is constant; so are trees that split categories alone."""
+    X, labels = data
+    model = lgb.LGBMRegressor(linear_tree=True, **{**SMALL, "n_estimators": 1})
+    forest = check_linear(model.fit(X, labels.y), X).forest
+    assert not forest.is_linear
+    assert forest.n_trees == 1
+
+
+def test_linear_trees_behind_plain_ones(data):
+    X, labels = data
+    first = lgb.LGBMRegressor(**SMALL).fit(X, labels.y)
+    model = lgb.LGBMRegressor(linear_tree=True, **SMALL)
+    try:
+        model.fit(X, labels.y, init_model=first)
+    except lgb.basic.LightGBMError:
+        pytest.skip("this LightGBM does not go on from constant leaves")
+    assert check_linear(model, X).forest.is_linear
+
+
+def test_damaged_linear_leaves(data):
+    X, labels = data
+    model = lgb.LGBMRegressor(linear_tree=True, **SMALL).fit(X, labels.y)
+    text = model.booster_.model_to_string()
+    found = re.search(r"^leaf_coeff=.*[\d.]+.*$", text, re.MULTILINE)[0]
+    damaged = text.replace(found, found.rstrip().rpartition(" ")[0])
+    with pytest.raises(ValueError, match=r"damaged: .* numbers in leaf_coeff"):
+        _lightgbm._forest(_lightgbm._Text(damaged))
 
 
 def test_stopped_predictions_are_refused(data):
