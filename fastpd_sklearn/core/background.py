@@ -36,10 +36,10 @@ def make_background(core) -> MaskCounts | KeptRows:
     -------
     MaskCounts or KeptRows
     """
-    return MaskCounts() if _n_masks(core.geometry).sum() <= MOST_COUNTS else KeptRows()
+    return MaskCounts() if n_masks(core.geometry).sum() <= MOST_COUNTS else KeptRows()
 
 
-def _n_masks(geometry) -> np.ndarray:
+def n_masks(geometry) -> np.ndarray:
     """About how many masks each tree's leaves can have, shape (n_trees,)."""
     masks = np.minimum(2.0**geometry.leaf_sizes, MANY_MASKS)
     so_far = np.concatenate([[0.0], np.cumsum(masks)])
@@ -77,6 +77,11 @@ class MaskCounts:
             found = _add_counts((self.start, self.mask, self.weight), found)
         self.start, self.mask, self.weight = found
         self.total += rows.n_rows if sample_weight is None else sample_weight.sum()
+
+    def keep(self, kept: np.ndarray) -> None:
+        """Forget the entries that are not ``kept``, bool of shape (n_entries,)."""
+        self.start = np.concatenate([[0], np.cumsum(kept)])[self.start]
+        self.mask, self.weight = self.mask[kept], self.weight[kept]
 
     def coverage(self, core) -> EmpiricalCoverage:
         """The coverage that the counts say."""
@@ -208,7 +213,7 @@ class KeptCoverage:
             Of the leaves of these trees.
         """
         core = self.core
-        group = np.cumsum(_n_masks(core.geometry)) // GROUP_COUNTS
+        group = np.cumsum(n_masks(core.geometry)) // GROUP_COUNTS
         group = np.minimum(group, np.arange(len(group)) // n_threads)
         first = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
         for start, stop in pairwise([*first, len(group)]):

@@ -104,6 +104,26 @@ category
         )
         return _restore, (state,)
 
+    def of_nodes(self, node):
+        """The same alphabets, with the tests of some of the nodes.
+
+        Parameters
+        ----------
+        node : ndarray of int64
+
+        Returns
+        -------
+        Bins
+        """
+        tests = NodeTests(
+            self.tests.slot[node], self.tests.low[node], self.tests.span[node],
+            self.tests.table[node], self.tests.tables,
+        )
+        return _restore((
+            self.columns, self.categorical, self.edge_start, self.edges, self.n_codes, self.width,
+            tests, self.strict, self.single,
+        ))
+
     def slot_edges(self, int64_t slot):
         """The thresholds or listed categories of a slot, ascending."""
         return self.edges[self.edge_start[slot]:self.edge_start[slot + 1]]

@@ -417,3 +417,38 @@ def predict(
             for v in range(n_values):
                 out[row, tree_output[t] + v] += value[node, v]
     return out_array
+
+
+def add_lines(
+    BinnedRows rows, NodeTests tests, geometry, const int64_t[::1] slope_start,
+    const int64_t[::1] slope_number, const double[:, ::1] slope, const double[:, ::1] numbers,
+    const int32_t[::1] tree_output, double[:, ::1] out, int n_threads,
+):
+    """Add what the slopes of linear leaves give to the raw prediction of every row.
+
+    Parameters
+    ----------
+    rows : BinnedRows
+    tests : NodeTests
+    geometry : Geometry
+    slope_start : ndarray of shape (n_nodes + 1,), int64
+        The slopes of leaf ``i`` are ``slope_start[i]`` up to ``slope_start[i + 1]``.
+    slope_number : ndarray of shape (n_slopes,), int64
+        Which of the numbers of a row a slope multiplies.
+    slope : ndarray of shape (n_slopes, n_values), float64
+    numbers : ndarray of shape (n_numbers, n_rows), float64
+    tree_output : ndarray of shape (n_trees,), int32
+    out : ndarray of shape (n_rows, n_outputs), float64
+    n_threads : int
+    """
+    cdef Codes codes = rows.view()
+    cdef Tests test = tests.view()
+    cdef const int32_t[::1] left = geometry.left, right = geometry.right
+    cdef const int64_t[::1] tree_start = geometry.tree_start
+    cdef int64_t n_trees = tree_start.shape[0] - 1, row, t, e, node, v
+    for row in prange(codes.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
+        for t in range(n_trees):
+            node = _walk(&codes, &test, &left[0], &right[0], tree_start[t], row)
+            for e in range(slope_start[node], slope_start[node + 1]):
+                for v in range(slope.shape[1]):
+                    out[row, tree_output[t] + v] += slope[e, v] * numbers[slope_number[e], row]

@@ -40,6 +40,8 @@ class CoreModel:
     n_players : int
     zero : float
         Half-width of the values that `zero_as_missing` takes for missing.
+    bins : Bins, default=None
+        The forest's tests in terms of alphabets that are made already.
 
     Attributes
     ----------
@@ -58,21 +60,30 @@ class CoreModel:
         The forest as rows walk through it, with players held at points.
     """
 
-    def __init__(self, forest, player_of_input: np.ndarray, n_players: int, zero: float) -> None:
-        self._made_from = (forest, player_of_input, n_players, zero)
-        self.bins = Bins(
-            forest.feature,
-            forest.threshold,
-            forest.missing_left,
-            forest.zero_as_missing,
-            forest.is_categorical,
-            forest.listed_left,
-            forest.category_start,
-            forest.category,
-            zero,
-            forest.strict,
-            forest.single,
-        )
+    def __init__(
+        self,
+        forest,
+        player_of_input: np.ndarray,
+        n_players: int,
+        zero: float,
+        bins: Bins | None = None,
+    ) -> None:
+        self._made_from = (forest, player_of_input, n_players, zero, bins)
+        if bins is None:
+            bins = Bins(
+                forest.feature,
+                forest.threshold,
+                forest.missing_left,
+                forest.zero_as_missing,
+                forest.is_categorical,
+                forest.listed_left,
+                forest.category_start,
+                forest.category,
+                zero,
+                forest.strict,
+                forest.single,
+            )
+        self.bins = bins
         self.geometry = Geometry(
             forest.left,
             forest.right,
@@ -88,7 +99,7 @@ class CoreModel:
         self.leaf_value = np.ascontiguousarray(self.value[self.geometry.leaf_node])
         self.units = Units(self.geometry)
         self.singles = [(player,) for player in range(n_players)]
-        self.single_plan = Plan(self.geometry, self.units, self.singles)
+        self.single_plan = self._plan(self.singles)
         self.steps = Steps(
             self.bins.tests,
             self.bins.n_codes,
@@ -159,7 +170,7 @@ class CoreModel:
         plan = None
         if not self._by_steps(index, terms):
             is_all = terms == self.singles
-            plan = self.single_plan if is_all else Plan(self.geometry, self.units, terms)
+            plan = self.single_plan if is_all else self._plan(terms)
         return self._values(rows, coverage, terms, plan, rules, n_threads)
 
     def attribute_blocks(
@@ -216,7 +227,7 @@ class CoreModel:
         n_threads: int,
     ):
         """Blocks of so many terms by plans and step functions."""
-        plan = Plan(self.geometry, self.units, terms)
+        plan = self._plan(terms)
         order = plan.by_tree()
         is_step = np.array([len(term) <= 2 for term in terms], dtype=bool)
         if not self._by_steps(index, [terms[k] for k in np.flatnonzero(is_step)]):
@@ -230,6 +241,9 @@ class CoreModel:
             wanted = [terms[k] for k in numbers]
             chosen = None if is_step[numbers[0]] else part
             yield numbers, self._values(rows, coverage, wanted, chosen, rules, n_threads)
+
+    def _plan(self, terms: list[tuple[int, ...]]) -> Plan:
+        return Plan(self.geometry, self.units, terms, self.leaf_value)
 
     def _values(
         self,

@@ -20,6 +20,8 @@ class Plan:
     units : Units
     terms : list of tuple of int
         Sets of players, sorted, each once; the columns of the result.
+    leaf_value : ndarray of shape (n_leaves, n_values), float64, default=None
+        Leaves of nothing but zeros have no part in any term.
 
     Attributes
     ----------
@@ -36,8 +38,11 @@ class Plan:
         The terms of all the unit's leaves.
     """
 
-    def __init__(self, geometry, units, terms):
+    def __init__(self, geometry, units, terms, leaf_value=None):
         leaf, term, mask = _match(geometry, terms)
+        if leaf_value is not None:
+            counts = leaf_value.any(axis=1)[leaf]
+            leaf, term, mask = leaf[counts], term[counts], mask[counts]
         order = np.lexsort((*mask.T, leaf))
         unit_of_leaf = np.empty(geometry.n_leaves, np.int64)
         unit_of_leaf[units.leaf] = np.repeat(np.arange(units.n_units), np.diff(units.leaf_start))

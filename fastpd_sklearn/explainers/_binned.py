@@ -6,7 +6,7 @@ import numpy as np
 
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.routing import BinnedRows
-from fastpd_sklearn.forest._inputs import InputMap
+from fastpd_sklearn.forest._inputs import InputMap, Inputs
 from fastpd_sklearn.forest._pipeline import PipelineMap
 
 ROW_TREES_A_THREAD = 10_000
@@ -37,7 +37,13 @@ def bin_rows(input_map: InputMap | PipelineMap, bins: Bins, X, n_threads: int) -
     ValueError
         If ``X`` holds a value that the model's library does not take.
     """
-    inputs = input_map.open(X)
+    return bin_inputs(input_map, bins, input_map.open(X), n_threads)
+
+
+def bin_inputs(
+    input_map: InputMap | PipelineMap, bins: Bins, inputs: Inputs, n_threads: int
+) -> BinnedRows:
+    """As :func:`bin_rows`, of rows that the map has opened."""
     if inputs.matrix is not None:
         rows, infinite = bins.bin_matrix(inputs.matrix, n_threads)
     else:

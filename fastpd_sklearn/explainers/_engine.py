@@ -132,6 +132,11 @@ class TreeEngine(ABC):
         return self.core.predict(rows, self.threads_for(len(inputs)))
 
     @property
+    def linear_inputs(self) -> frozenset[int]:
+        """The forest's inputs of which some leaves are linear functions."""
+        return frozenset()
+
+    @property
     def preprocesses(self) -> bool:
         """Whether the columns are those of a pipeline, and not the forest's own."""
         return isinstance(self.input_map, PipelineMap)
@@ -180,6 +185,17 @@ class TreeEngine(ABC):
         """The component of one player between the split points of its column, missing last."""
         # The number that stands for missing has a piece of its own, which is no code's.
         return None if has_sentinel(self.input_map) else self.core.levels(self.coverage, player)
+
+    def slopes(self, player: int) -> np.ndarray | None:
+        """What a number is multiplied by in the component of its player, by pieces.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_pieces + 1), float64, or None
+            As :meth:`levels`, which are then the component as it would be at zero. None where
+            the component is constant between split points.
+        """
+        return None
 
     def individual(self, X, term: Term, grids: Sequence) -> np.ndarray:
         """Raw predictions of every row, with one player, or two, held at points.

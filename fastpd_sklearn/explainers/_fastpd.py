@@ -11,6 +11,7 @@ from fastpd_sklearn.explainers import _cost
 from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
 from fastpd_sklearn.explainers._deep_shap import PairEngine
 from fastpd_sklearn.explainers._engine import TreeEngine
+from fastpd_sklearn.explainers._linear import LinearEngine, refuse_linear
 from fastpd_sklearn.explainers._outputs import resolve_order
 from fastpd_sklearn.explainers._response import check_additive, response_head
 from fastpd_sklearn.explainers._trees import TreeExplainer
@@ -92,7 +93,8 @@ class FastPDExplainer(TreeExplainer):
     link, the rows of the background are kept, as one small integer a value, and walked through
     the trees. On a response behind a link ``output`` is then "pd" or "component" of at most two
     features; on unpruned forests SHAP and Banzhaf values take pairs of rows, and
-    :meth:`estimate_cost` says how long.
+    :meth:`estimate_cost` says how long. Where leaves are linear functions, the counts are joined
+    by first moments of the numbers that these multiply.
 
     Parameters
     ----------
@@ -232,9 +234,16 @@ default="auto"
         head, method = reading.head, self.response_method
         method = head.natural if method == "auto" else method
         if method == head.link_method and method not in head.additive:
+            refuse_linear(
+                reading.forest,
+                f"whose sum has no exact means after a link: response_method={method!r}; take "
+                "'raw', or explain the response by prediction with VanillaPDExplainer",
+            )
             self._check_response_scale(head)
             return ResponseEngine, response_head(head)
         engine_class, head = super()._choose_engine(reading, X)
+        if reading.forest.is_linear:
+            return LinearEngine, head
         if self._is_of_low_order():
             if walks_sooner(reading.forest, X.shape[0]):
                 engine_class = DeepEngine

@@ -87,7 +87,8 @@ class LocalExplainer(TransformerMixin, ModelExplainer):
         """
         method, reading = self.response_method, opened.reading
         reading = None if reading is None else _settled(reading, X)
-        if reading is not None and not _are_mixed(columns, reading.input_map):
+        is_read = reading is not None and not reading.forest.is_linear
+        if is_read and not _are_mixed(columns, reading.input_map):
             opened, head = opened._replace(reading=reading), reading.head
             method = head.natural if method == "auto" else method
             if method in head.additive:

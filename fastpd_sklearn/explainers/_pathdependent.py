@@ -7,8 +7,9 @@ import numpy as np
 from fastpd_sklearn.core import counting
 from fastpd_sklearn.core.coverage import PathCoverage
 from fastpd_sklearn.explainers._engine import TreeEngine
+from fastpd_sklearn.explainers._linear import refuse_linear
 from fastpd_sklearn.explainers._trees import TreeExplainer
-from fastpd_sklearn.forest import Reading
+from fastpd_sklearn.forest import Head, Reading
 
 
 class PathEngine(TreeEngine):
@@ -171,3 +172,11 @@ default="auto"
 
     _background_optional = True
     _engine_class = PathEngine
+
+    def _choose_engine(self, reading: Reading) -> tuple[type[TreeEngine], Head]:
+        refuse_linear(
+            reading.forest,
+            "and the covers along a path say how many rows went there, but not which values they "
+            "had; take FastPDExplainer, which looks at the rows of a background",
+        )
+        return super()._choose_engine(reading)

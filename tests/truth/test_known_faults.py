@@ -445,10 +445,12 @@ def test_a25_one_bare_leaf_among_trees(explainer_class):
     assert_allclose(explainer.transform(CORNERS3[:1]), [[-0.5, -1.0, 0.0]])
 
 
-@BOTH
-def test_a26_linear_leaves(explainer_class):
+def test_a26_linear_leaves():
     """Leaves that are linear functions were explained as if they were constant."""
     X, y = noisy()
     model = lgb.LGBMRegressor(**{**LGB, "n_estimators": 3}, linear_tree=True).fit(X, y)
+    explanation = FastPDExplainer(output="shap").fit(model, X).explain(X[:20])
+    total = explanation.base_values + explanation.values.sum(axis=1)
+    assert_allclose(total, model.predict(X[:20]), rtol=1e-10)
     with pytest.raises(ValueError, match="linear_tree"):
-        explainer_class().fit(model, X)
+        PathDependentExplainer().fit(model, X)
