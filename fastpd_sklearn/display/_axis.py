@@ -10,7 +10,7 @@ from fastpd_sklearn.display._source import Source
 from fastpd_sklearn.display._style import LETTER, N_BINS, SMALL_LETTER, style
 from fastpd_sklearn.display._text import plain, plain_all, short_number, short_value, shorten_all
 from fastpd_sklearn.display._ticks import set_numbers
-from fastpd_sklearn.explainers import CategoryCurve, StepCurve
+from fastpd_sklearn.explainers import CategoryCurve, LinearCurve, StepCurve
 from fastpd_sklearn.forest import _frames
 
 MOST_CATEGORIES = 20
@@ -188,6 +188,8 @@ def make_axis(
     low, high = _range(distinct, numbers, percentiles)
     if isinstance(curve, StepCurve):
         points, edges = _pieces(curve, low, high, resolution)
+    elif isinstance(curve, LinearCurve) and resolution is None:
+        points, edges = with_cells(curve.corners(low, high)[0])
     else:
         points, edges = _smooth_points(distinct, low, high, resolution)
     points = np.append(points, np.nan) if has_missing else points
@@ -220,6 +222,11 @@ def _smooth_points(distinct, low: float, high: float, resolution) -> tuple:
     most = 100 if resolution is None else resolution
     if len(points) > most:
         points = np.linspace(low, high, most)
+    return with_cells(points)
+
+
+def with_cells(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points that are joined by lines, and the edges of cells around them."""
     middles = (points[1:] + points[:-1]) / 2
     return points, np.concatenate([points[:1], middles, points[-1:]])
 

@@ -6,10 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastpd_sklearn.display._axis import MOST_CATEGORIES, FeatureAxis, draw_curve, most_frequent
+from fastpd_sklearn.display._axis import (
+    MOST_CATEGORIES,
+    FeatureAxis,
+    draw_curve,
+    most_frequent,
+    with_cells,
+)
 from fastpd_sklearn.display._style import style
 from fastpd_sklearn.display._text import short_value, shorten, shorten_all
-from fastpd_sklearn.explainers import CategoryCurve, StepCurve
+from fastpd_sklearn.explainers import CategoryCurve, LinearCurve, StepCurve
 from fastpd_sklearn.forest import _frames
 
 FEATURE_WIDTH, TICK_WIDTH = 34, 18
@@ -24,7 +30,7 @@ def lay_out(name: str, curve, values: np.ndarray, grid: np.ndarray) -> FeatureAx
     Parameters
     ----------
     name : str
-    curve : StepCurve, CategoryCurve or None
+    curve : StepCurve, LinearCurve, CategoryCurve or None
         Of any candidate: all have the same background.
     values : ndarray of shape (n_rows,)
         The feature's column of the background.
@@ -50,7 +56,7 @@ def lay_out(name: str, curve, values: np.ndarray, grid: np.ndarray) -> FeatureAx
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    has_missing = isinstance(curve, StepCurve) and bool(np.isnan(numbers).any())
+    has_missing = isinstance(curve, StepCurve | LinearCurve) and bool(np.isnan(numbers).any())
     points = np.array([low, np.nan] if has_missing else [low])
     return FeatureAxis(name, points, np.array([low, high]), None, numbers)
 
@@ -81,7 +87,7 @@ def draw_line(ax, axis: FeatureAxis, curve, grid, average, look: dict, line_kw: 
     ax : matplotlib Axes
     axis : FeatureAxis
         From :func:`lay_out`.
-    curve : StepCurve, CategoryCurve or None
+    curve : StepCurve, LinearCurve, CategoryCurve or None
     grid, average : ndarray of shape (n_points,)
         What is drawn where there is no exact curve.
     look : dict
@@ -107,13 +113,15 @@ def draw_line(ax, axis: FeatureAxis, curve, grid, average, look: dict, line_kw: 
         axis = replace(axis, points=grid[finite], is_step=False)
         return draw_curve(ax, axis, average[finite], look, line_kw)
     low, high = axis.edges
-    edges = np.concatenate(
-        [[low], curve.breaks[(curve.breaks > low) & (curve.breaks < high)], [high]]
-    )
-    points = edges[:-1] if curve.strict else edges[1:]
+    if isinstance(curve, LinearCurve):
+        points, edges = with_cells(curve.corners(low, high)[0])
+    else:
+        inner = curve.breaks[(curve.breaks > low) & (curve.breaks < high)]
+        edges = np.concatenate([[low], inner, [high]])
+        points = edges[:-1] if curve.strict else edges[1:]
     if axis.has_missing:
         points = np.append(points, np.nan)
-    axis = replace(axis, points=points, edges=edges)
+    axis = replace(axis, points=points, edges=edges, is_step=isinstance(curve, StepCurve))
     return draw_curve(ax, axis, curve(points)[0], look, line_kw)
 
 

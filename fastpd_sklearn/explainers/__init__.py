@@ -4,7 +4,7 @@ from fastpd_sklearn.explainers._ale import ALEExplainer
 from fastpd_sklearn.explainers._ale_results import ALECurve, ALESurface
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._cost import CostWarning
-from fastpd_sklearn.explainers._curve import CategoryCurve, StepCurve, StepSurface
+from fastpd_sklearn.explainers._curve import CategoryCurve, LinearCurve, StepCurve, StepSurface
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fastpd import FastPDExplainer
 from fastpd_sklearn.explainers._ice import ICEExplainer
@@ -23,6 +23,7 @@ __all__ = [
     "Explanation",
     "FastPDExplainer",
     "ICEExplainer",
+    "LinearCurve",
     "PathDependentExplainer",
     "StepCurve",
     "StepSurface",

@@ -363,7 +363,8 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             ``grid_values``: list of ndarray, one a feature; ``average``: ndarray of shape
             (n_outputs, n_points of the first feature, n_points of the second, ...). For one
             feature of a model that is constant between thresholds also ``curve``, exact and
-            to be called with points: a :class:`StepCurve`, with ``breaks`` and ``levels``; of a
+            to be called with points: a :class:`StepCurve`, with ``breaks`` and ``levels``, or a
+            :class:`LinearCurve`, with ``slopes`` too, where leaves are linear functions; of a
             column of labels a :class:`CategoryCurve`, with ``categories`` and ``levels``.
             Where a step of a pipeline leaves no such curve (splines), ``no_curve`` says why, and
             so does the error if ``curve`` is asked for.

@@ -97,6 +97,113 @@ class StepCurve:
 
 
 @dataclass(frozen=True, eq=False)
+class LinearCurve:
+    """A function of one number that is a straight line between its breaks.
+
+    Parameters
+    ----------
+    breaks : ndarray of shape (n_breaks,)
+        Where the function may jump or bend, ascending.
+    levels, slopes : ndarray of shape (n_outputs, n_breaks + 1)
+        The lines, from the lowest piece to the highest: ``levels + slopes * x``. So a level is
+        where the line would be at zero, be that within its piece or not.
+    missing : ndarray of shape (n_outputs,) or None
+        The value at NaN; None where the model takes no missing values.
+    strict, single : bool
+        See :class:`StepCurve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastpd_sklearn.explainers import LinearCurve
+    >>> levels, slopes = np.array([[1.0, 0.0]]), np.array([[0.0, 2.0]])
+    >>> curve = LinearCurve(np.array([2.0]), levels, slopes, None, False, False)
+    >>> curve([0.0, 2.0, 3.0])
+    array([[1., 1., 6.]])
+    >>> curve.corners(0.0, 3.0)[1]
+    array([[1., 1., 4., 6.]])
+    """
+
+    breaks: np.ndarray
+    levels: np.ndarray
+    slopes: np.ndarray
+    missing: np.ndarray | None
+    strict: bool
+    single: bool
+
+    def __call__(self, x) -> np.ndarray:
+        """Evaluate.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_points,)
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_points)
+            NaN at missing values that the model does not take.
+        """
+        x = np.atleast_1d(np.asarray(x, dtype=np.float64))
+        parts = (self._part(lines) for lines in (self.levels, self.slopes))
+        level, slope = (part(x) for part in parts)
+        missing = np.isnan(x)
+        slope[:, missing] = 0.0
+        return level + slope * np.where(missing, 0.0, x)
+
+    def _part(self, lines: np.ndarray) -> StepCurve:
+        """Levels or slopes as a function of their own."""
+        return StepCurve(self.breaks, lines, self.missing, self.strict, self.single)
+
+    def corners(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of all lines within an interval: joined by lines, they are the function.
+
+        Parameters
+        ----------
+        low, high : float
+
+        Returns
+        -------
+        points : ndarray of shape (n_points,), ascending
+            At a break the last number before it and the first one behind it.
+        values : ndarray of shape (n_outputs, n_points)
+        """
+        breaks = self.breaks[(self.breaks > low) & (self.breaks < high)]
+        dtype = np.float32 if self.single else np.float64
+        towards = dtype(-np.inf if self.strict else np.inf)
+        beside = np.nextafter(breaks.astype(dtype), towards).astype(np.float64)
+        points = np.unique(np.concatenate([[low], breaks, beside, [high]]))
+        points = points[(points >= low) & (points <= high)]
+        return points, self(points)
+
+    def to_dict(self) -> dict:
+        """All there is to the function, in lists and plain numbers, such as JSON takes.
+
+        Returns
+        -------
+        dict
+            ``breaks``, ``levels`` and ``slopes`` (a list an output), ``missing`` and ``closed``
+            as of :class:`StepCurve`.
+        """
+        known = self._part(self.levels).to_dict()
+        return {**known, "slopes": self.slopes.tolist()}
+
+    def to_frame(self):
+        """One line a piece and output, that of missing values last.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``lower`` and ``upper``, the ends of the piece (NaN for missing values),
+            ``output`` if there are several, ``level`` and ``slope``.
+        """
+        frame = self._part(self.levels).to_frame().rename(columns={"value": "level"})
+        slopes = self.slopes
+        if self.missing is not None:
+            slopes = np.column_stack([slopes, np.zeros(len(slopes))])
+        return frame.assign(slope=slopes.ravel())
+
+
+@dataclass(frozen=True, eq=False)
 class CategoryCurve:
     """A function of one label.
 

@@ -10,6 +10,7 @@ from sklearn.utils import Bunch
 from fastpd_sklearn.explainers import _checks, _outputs
 from fastpd_sklearn.explainers._curve import (
     CategoryCurve,
+    LinearCurve,
     StepCurve,
     StepSurface,
     effective_breaks,
@@ -64,6 +65,12 @@ def step_surface(fitted: Fitted, features) -> StepSurface:
     for player in term:
         columns, name = fitted.players.columns[player], fitted.players.names[player]
         found = None if len(columns) > 1 else _breaks(fitted, columns[0])
+        if found is not None and _slopes(fitted.engine, player) is not None:
+            raise ValueError(
+                f"features: the leaves of the model are linear functions of {name!r}, so that "
+                "there are no steps along it; call partial_dependence(features, grid) with points "
+                "of your own"
+            )
         if found is None or fitted.template.labelled[columns[0]]:
             raise ValueError(
                 f"features: {name!r} is no single column of numbers along which the model is a "
@@ -303,7 +310,7 @@ def _breaks(fitted: Fitted, column: int) -> np.ndarray | None:
 
 def _average_and_curve(
     fitted: Fitted, player: int, points: np.ndarray
-) -> tuple[np.ndarray, StepCurve | CategoryCurve | None]:
+) -> tuple[np.ndarray, StepCurve | LinearCurve | CategoryCurve | None]:
     """Partial dependence on one column at some points, and as a curve if it is one."""
     engine, column = fitted.engine, int(fitted.players.columns[player][0])
     if fitted.template.labelled[column]:
@@ -318,11 +325,29 @@ def _average_and_curve(
     breaks = _breaks(fitted, column)
     if breaks is None:
         return _average(fitted, (player,), [points]), _curve_of_codes(fitted, player)
-    levels, missing = _levels(fitted, player, breaks)
-    curve = StepCurve(breaks, levels, missing, engine.strict, engine.single)
+    curve = _curve_of_numbers(fitted, player, breaks)
     # What the model's library refuses, the engine does.
     average = curve(points) if np.isfinite(points).all() else _average(fitted, (player,), [points])
     return average, curve
+
+
+def _curve_of_numbers(fitted: Fitted, player: int, breaks: np.ndarray) -> StepCurve | LinearCurve:
+    """Partial dependence on one column of numbers."""
+    engine = fitted.engine
+    levels, missing = _levels(fitted, player, breaks)
+    slopes = _slopes(engine, player)
+    if slopes is None:
+        return StepCurve(breaks, levels, missing, engine.strict, engine.single)
+    # A test that tells numbers from missing values alone has its break at infinity.
+    breaks = breaks[np.isfinite(breaks)]
+    slopes = fitted.selection.values(slopes.T[:, None]).transpose(1, 2, 0)[0]
+    levels, slopes = (lines[:, : len(breaks) + 1].copy() for lines in (levels, slopes))
+    return LinearCurve(breaks, levels, slopes, missing, engine.strict, engine.single)
+
+
+def _slopes(engine: Engine, player: int) -> np.ndarray | None:
+    """What a player's number is multiplied by in each piece; None where it has steps."""
+    return engine.slopes(player) if isinstance(engine, TreeEngine) else None
 
 
 def _levels(

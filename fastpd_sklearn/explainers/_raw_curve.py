@@ -48,6 +48,7 @@ class RawColumn:
     def __init__(self, engine: TreeEngine, template: Template, column: int) -> None:
         self._map: PipelineMap = engine.input_map
         self._bins = engine.core.bins
+        self._linear = engine.linear_inputs
         self._template = template
         self._column = column
         self._name = column if self._map.names is None else self._map.names[column]
@@ -129,6 +130,10 @@ class RawColumn:
         return curve
 
     def _check_shapes(self, has_labels: bool) -> None:
+        if not self._linear.isdisjoint(self._inputs):
+            raise self._error(
+                "the leaves of the model are linear functions of what the steps make of it"
+            )
         origins = [self._map.origins[j] for _, j in self._slots]
         for origin in origins:
             if origin.shape == OTHER:

@@ -10,13 +10,15 @@ from sklearn.exceptions import NotFittedError
 
 from fastpd_sklearn.explainers import (
     BaseExplainer,
+    CategoryCurve,
     FastPDExplainer,
+    LinearCurve,
     PathDependentExplainer,
     StepCurve,
 )
 from fastpd_sklearn.explainers._curve import piece_points
 from fastpd_sklearn.explainers._models import classes_of, kind_of
-from fastpd_sklearn.forest import Head, _rows, find_reader
+from fastpd_sklearn.forest import Reading, _rows, find_reader
 from fastpd_sklearn.inspection._grid import Column
 from fastpd_sklearn.inspection._prediction import Predictions, check_individual
 from fastpd_sklearn.inspection._response_method import as_in_sklearn
@@ -90,7 +92,7 @@ class Answers:
         Returns
         -------
         average : ndarray of shape (n_outputs, n_points of the first column, ...)
-        curve : StepCurve, CategoryCurve or None
+        curve : StepCurve, LinearCurve, CategoryCurve or None
             The same as an exact function, for a single column where there is one.
         """
         if not self._explained or not all(map(self._plays_alone, columns)):
@@ -125,7 +127,7 @@ class Answers:
         check_individual(self._X.shape[0], fitted.engine.n_outputs, axes)
         return fitted.engine.individual_response(self._X, term, grids)
 
-    def steps(self, column: int, name) -> StepCurve | None:
+    def steps(self, column: int, name) -> StepCurve | LinearCurve | None:
         """The curve of a column of numbers on the scale on which the trees add up.
 
         Parameters
@@ -136,7 +138,7 @@ class Answers:
 
         Returns
         -------
-        StepCurve or None
+        StepCurve, LinearCurve or None
             None where the model takes the column for categories.
 
         Raises
@@ -153,12 +155,13 @@ class Answers:
         curve = None
         if self._plays_alone(column):
             curve = self._explainer.partial_dependence(column, [0.0]).get("curve")
-        if curve is None:
+        is_bent = isinstance(curve, LinearCurve) and not self._explained  # by an inverse link
+        if curve is None or is_bent:
             raise ValueError(
                 f"grid_resolution='exact': the response is no step function of {name!r}; give a "
                 "number of points"
             )
-        return curve if isinstance(curve, StepCurve) else None
+        return None if isinstance(curve, CategoryCurve) else curve
 
     def responding(self, column: int, steps: StepCurve) -> StepCurve:
         """The curve of the response where the trees do not add up to it.
@@ -249,17 +252,18 @@ def find_answers(
     response = choose_response(estimator, response_method)
     if method == "brute":
         return Answers(estimator, X, sample_weight, response)
-    head = read_head(estimator)
-    if isinstance(head, str):
+    reading = read_model(estimator)
+    if isinstance(reading, str):
         warnings.warn(
-            f"{type(estimator).__name__} {head}: its partial dependence is found by predicting "
+            f"{type(estimator).__name__} {reading}: its partial dependence is found by predicting "
             "every row of X at every point, which is slow. method='brute' does the same without "
             "this warning",
             UserWarning,
             stacklevel=stacklevel,
         )
         return Answers(estimator, X, sample_weight, response)
-    explained = response in head.additive or response == head.link_method
+    head, is_linear = reading.head, reading.forest.is_linear
+    explained = response in head.additive or (response == head.link_method and not is_linear)
     explainer = FastPDExplainer(response_method=response if explained else "auto", n_jobs=n_jobs)
     return Answers(estimator, X, sample_weight, response, explainer, explained)
 
@@ -310,13 +314,13 @@ def choose_response(estimator, response_method: str) -> str:
     return response
 
 
-def read_head(estimator) -> Head | str:
-    """The head of a tree ensemble; for another model, in words, what keeps it from being read."""
+def read_model(estimator) -> Reading | str:
+    """The reading of a tree ensemble; of another model, in words, what keeps it from being read."""
     reader = find_reader(estimator)
     if reader is None:
         return "is not a tree ensemble that can be read"
     try:
-        return reader.read(estimator).head
+        return reader.read(estimator)
     except NotFittedError:
         raise
     except ValueError as refusal:  # what readers say of models that they know and cannot read
@@ -334,12 +338,13 @@ def _recursion(estimator, X, sample_weight, response_method, average, n_jobs) ->
             "The 'recursion' method can only be applied when sample_weight is None, for it "
             "averages by the covers of the training; to weigh the rows of X take method='auto'"
         )
-    head = read_head(estimator)
-    if isinstance(head, str):
+    reading = read_model(estimator)
+    if isinstance(reading, str):
         raise ValueError(
             f"method='recursion' follows the trees of an ensemble, and {type(estimator).__name__} "
-            f"{head}; take method='brute'"
+            f"{reading}; take method='brute'"
         )
+    head = reading.head
     if response_method not in ("auto", *head.additive):
         raise ValueError(
             "With the 'recursion' method, the response_method must be "

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.stats.mstats import mquantiles
 
-from fastpd_sklearn.explainers import StepCurve
+from fastpd_sklearn.explainers import LinearCurve, StepCurve
 from fastpd_sklearn.forest import _frames, _rows
 from fastpd_sklearn.inspection._columns import find_column
 
@@ -170,12 +170,12 @@ class GridOptions:
         return distinct[chosen]
 
 
-def step_points(curve: StepCurve, column: Column) -> np.ndarray:
-    """One point on each step of a curve that the values of a column reach.
+def step_points(curve: StepCurve | LinearCurve, column: Column) -> np.ndarray:
+    """One point on each step of a curve that the values of a column reach, or all its corners.
 
     Parameters
     ----------
-    curve : StepCurve
+    curve : StepCurve or LinearCurve
     column : Column
 
     Returns
@@ -192,6 +192,8 @@ def step_points(curve: StepCurve, column: Column) -> np.ndarray:
     low, high = float(values.min()), float(values.max())
     if low == high:
         return np.array([low])
+    if isinstance(curve, LinearCurve):
+        return curve.corners(low, high)[0]
     beyond = BEYOND * (high - low)
     low = low - beyond if _is_break(low, curve) else low
     high = high + beyond if _is_break(high, curve) else high

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import Bunch
 
-from fastpd_sklearn.explainers import _checks
+from fastpd_sklearn.explainers import LinearCurve, _checks
 from fastpd_sklearn.explainers._models import check_fitted, is_model, unfreeze
 from fastpd_sklearn.explainers._response import RESPONSE_METHODS
 from fastpd_sklearn.inspection._answers import METHODS, Answers, find_answers
@@ -98,7 +98,9 @@ class Request:
 
 def _drawn(steps) -> str | None:
     """On which side of its points a step function is what it is at the point."""
-    return None if steps is None else "post" if steps.strict else "pre"
+    if steps is None or isinstance(steps, LinearCurve):
+        return None
+    return "post" if steps.strict else "pre"
 
 
 def make_request(
@@ -261,7 +263,8 @@ default="auto"
           unit of the response; unless ``kind="individual"``;
         * ``individual``: ndarray of shape (n_outputs, n_rows, n_points of the first feature,
           ...); unless ``kind="average"``;
-        * ``curve``: a :class:`~fastpd_sklearn.explainers.StepCurve` or
+        * ``curve``: a :class:`~fastpd_sklearn.explainers.StepCurve`,
+          :class:`~fastpd_sklearn.explainers.LinearCurve` or
           :class:`~fastpd_sklearn.explainers.CategoryCurve`, the average as an exact function
           of a single feature, where the trees tell it. It says the level of missing values;
         * ``steps``: with ``grid_resolution="exact"`` for each feature "pre" where the response

@@ -90,7 +90,8 @@ def candidate_curves(
             one fit a candidate, or one a fold.
         curves : list of list of list
             By feature, candidate and fit the exact curve, a
-            :class:`~fastpd_sklearn.explainers.StepCurve` or
+            :class:`~fastpd_sklearn.explainers.StepCurve`,
+            :class:`~fastpd_sklearn.explainers.LinearCurve` or
             :class:`~fastpd_sklearn.explainers.CategoryCurve`; None where there is none.
         params : list of dict
             The hyperparameters of each candidate.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from fastpd_sklearn.explainers import StepCurve, _checks
+from fastpd_sklearn.explainers import LinearCurve, StepCurve, _checks
 from fastpd_sklearn.forest import _rows
 from fastpd_sklearn.model_selection._components import ROUNDING, explain, size_of
 from fastpd_sklearn.model_selection._players import columns_as_players, others_together
@@ -113,7 +113,7 @@ def check_choices(direction, measure) -> None:
 
 
 def _check_curve(curve, feature) -> None:
-    if not isinstance(curve, StepCurve):
+    if not isinstance(curve, StepCurve | LinearCurve):
         what = "has no steps" if curve is None else "is a function of categories, without an order"
         raise ValueError(
             f"feature={feature!r}: the partial dependence on it {what}, so that it cannot be "
@@ -131,17 +131,20 @@ def _numbers(X, column: int, weights) -> tuple[np.ndarray, np.ndarray | None]:
     return values[kept], weights[kept]
 
 
-def _wrong_variation(curve: StepCurve, sign: float, low, high) -> tuple[float, float]:
-    breaks = curve.breaks[(curve.breaks > low) & (curve.breaks < high)]
-    # At its own breaks a curve takes the value of the piece on one side, always the same one.
-    levels = curve(np.concatenate([[low], breaks, [high]]))
+def _wrong_variation(curve: StepCurve | LinearCurve, sign: float, low, high) -> tuple[float, float]:
+    if isinstance(curve, LinearCurve):
+        levels = curve.corners(low, high)[1]
+    else:
+        breaks = curve.breaks[(curve.breaks > low) & (curve.breaks < high)]
+        # At its own breaks a curve has the value of the piece on one side, always the same one.
+        levels = curve(np.concatenate([[low], breaks, [high]]))
     steps = sign * np.diff(levels, axis=1)
     steps[np.abs(steps) <= _rounding(levels)] = 0.0
     return float(np.abs(steps[steps < 0]).sum()), float(np.abs(steps).sum())
 
 
 def _wrong_variance(
-    curve: StepCurve, sign: float, values: np.ndarray, weights: np.ndarray | None
+    curve: StepCurve | LinearCurve, sign: float, values: np.ndarray, weights: np.ndarray | None
 ) -> tuple[float, float]:
     order = np.argsort(values, kind="stable")
     weights = None if weights is None else weights[order]
