@@ -66,3 +66,26 @@ def test_ale_tells_what_happens_where_the_data_are(tmp_path):
     picture = matplotlib.image.imread(tmp_path / "plot_pd_ale_correlated.png")
     assert picture.shape[1] > 1000
     assert picture.std() > 0.1
+
+
+def test_linear_leaves_find_the_slopes(tmp_path):
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "plot_linear_leaves.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    error = {
+        name: float(re.search(rf"^{name} +error of the curve: (\S+)", done.stdout, re.M)[1])
+        for name in ("constant leaves", "linear leaves")
+    }
+    assert error["linear leaves"] < error["constant leaves"]
+    heating, between, cooling = re.findall(r"degrees: (\S+) kWh a degree", done.stdout)
+    assert -1.8 < float(heating) < -1.4
+    assert abs(float(between)) < 0.3
+    assert 1.2 < float(cooling) < 1.6
+    picture = matplotlib.image.imread(tmp_path / "plot_linear_leaves.png")
+    assert picture.shape[1] > 900
+    assert picture.std() > 0.1
