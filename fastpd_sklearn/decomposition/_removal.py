@@ -326,6 +326,8 @@ class FeatureRemover(ModelExplainer):
             opened = OpenModel(model, reader, reader.read(model))
         except NoSumOfTreesError:
             return None
+        if opened.reading.forest.is_linear:
+            return None  # the walk that averages a player out takes leaves for constants
         head = opened.reading.head
         wanted = ("predict_proba", "decision_function") if kind == "classifier" else ("predict",)
         if self.scale == "response" and hasattr(model, "predict_proba"):

@@ -22,6 +22,7 @@ from fastpd_sklearn import (
     VanillaPDExplainer,
 )
 from fastpd_sklearn.core import linear_model
+from fastpd_sklearn.decomposition import FeatureRemover
 from fastpd_sklearn.explainers import CategoryCurve, LinearCurve
 from fastpd_sklearn.forest import find_reader
 from fastpd_sklearn.inspection import partial_dependence
@@ -351,6 +352,12 @@ def test_monotonicity_sees_slopes():
     total = monotonicity_violation(falling, X, 0, "increasing", relative=False)
     span = np.ptp(X[:, 0])
     assert_allclose(total, 2 * span, rtol=0.05)
+
+
+def test_features_are_removed_by_prediction(linear):
+    remover = FeatureRemover(features=[0]).fit(linear, BACKGROUND)
+    others = oracles.pd_function(raw(linear), BACKGROUND, None, [1, 2, 3], EXPLAINED)
+    assert_allclose(remover.predict(EXPLAINED), others[:, 0], atol=1e-10)
 
 
 # -- around the model ----------------------------------------------------------------------
