@@ -2,7 +2,8 @@
 
 Counts are small and explain at once where trees are shallow. Deep trees have so many masks that
 their counts outgrow the rows themselves; then the rows are kept, one small integer a value, and
-counted for a few trees at a time whenever something is explained. Both are sums over rows.
+counted for a few trees at a time whenever something is explained. Both are sums over rows, and
+what is kept of two backgrounds is `merged` into what would be kept of their rows together.
 """
 
 from __future__ import annotations
@@ -37,6 +38,28 @@ def make_background(core) -> MaskCounts | KeptRows:
     MaskCounts or KeptRows
     """
     return MaskCounts() if n_masks(core.geometry).sum() <= MOST_COUNTS else KeptRows()
+
+
+def merged(
+    core, one: MaskCounts | KeptRows, other: MaskCounts | KeptRows, n_threads: int
+) -> MaskCounts | KeptRows:
+    """The background that has the rows of two, which stay as they are.
+
+    Parameters
+    ----------
+    core : CoreModel
+    one, other : MaskCounts or KeptRows
+        Neither empty.
+    n_threads : int
+
+    Returns
+    -------
+    MaskCounts or KeptRows
+        Counts if one of them has counts: rows can be counted, and counts are not taken apart.
+    """
+    if isinstance(one, KeptRows) and isinstance(other, KeptRows):
+        return one.joined(core, other)
+    return one.counted(core, n_threads).joined(other.counted(core, n_threads))
 
 
 def n_masks(geometry) -> np.ndarray:
@@ -83,6 +106,19 @@ class MaskCounts:
         self.start = np.concatenate([[0], np.cumsum(kept)])[self.start]
         self.mask, self.weight = self.mask[kept], self.weight[kept]
 
+    def counted(self, core, n_threads: int) -> MaskCounts:
+        """These counts; see `KeptRows.counted`."""
+        return self
+
+    def joined(self, other: MaskCounts) -> MaskCounts:
+        """The counts of both backgrounds together."""
+        out = MaskCounts()
+        out.start, out.mask, out.weight = _add_counts(
+            (self.start, self.mask, self.weight), (other.start, other.mask, other.weight)
+        )
+        out.total = self.total + other.total
+        return out
+
     def coverage(self, core) -> EmpiricalCoverage:
         """The coverage that the counts say."""
         return EmpiricalCoverage(self.start, self.mask, self.weight, float(self.total))
@@ -102,13 +138,23 @@ def _add_counts(one: Counts, other: Counts) -> Counts:
     n_leaves = len(starts[0]) - 1
     leaf = np.concatenate([np.repeat(np.arange(n_leaves), np.diff(start)) for start in starts])
     mask, weight = np.concatenate(masks), np.concatenate(weights)
-    order = np.lexsort((*mask.T, leaf))
+    order = _order(leaf, mask, n_leaves)
     leaf, mask, weight = leaf[order], mask[order], weight[order]
     new = np.ones(len(leaf), bool)
     new[1:] = (leaf[1:] != leaf[:-1]) | np.any(mask[1:] != mask[:-1], axis=1)
     first = np.flatnonzero(new)
     start = np.searchsorted(leaf[first], np.arange(n_leaves + 1))
     return start, mask[first], np.add.reduceat(weight, first) if len(first) else weight
+
+
+def _order(leaf: np.ndarray, mask: np.ndarray, n_leaves: int) -> np.ndarray:
+    """The order of entries by leaf and mask."""
+    n_bits = int(mask.max(initial=0)).bit_length()
+    if mask.shape[1] > 1 or n_bits + n_leaves.bit_length() > 64:
+        return np.lexsort((*mask.T, leaf))
+    # One key, of which what was counted is in order mostly: a stable sort only merges that.
+    key = (leaf.astype(np.uint64) << np.uint64(n_bits)) | mask[:, 0]
+    return np.argsort(key, kind="stable")
 
 
 class KeptRows:
@@ -135,10 +181,26 @@ class KeptRows:
         predicted = core.predict(rows, n_threads)
         if sample_weight is not None:
             predicted *= sample_weight[:, None]
+        self._append(core, rows, sample_weight, predicted.sum(axis=0))
+
+    def _append(self, core, rows: BinnedRows, sample_weight, response: np.ndarray) -> None:
         joined, weights = join_rows(core.bins, self.rows, self.sample_weight, rows, sample_weight)
         self.rows, self.sample_weight = joined, weights
         self.total = joined.n_rows if weights is None else weights.sum()
-        self.response = self.response + predicted.sum(axis=0)
+        self.response = self.response + response
+
+    def counted(self, core, n_threads: int) -> MaskCounts:
+        """What the rows count for at the leaves."""
+        out = MaskCounts()
+        out.add(core, self.rows, self.sample_weight, n_threads)
+        return out
+
+    def joined(self, core, other: KeptRows) -> KeptRows:
+        """The rows of both backgrounds, those of the other at the end."""
+        out = KeptRows()
+        out._append(core, self.rows, self.sample_weight, self.response)
+        out._append(core, other.rows, other.sample_weight, other.response)
+        return out
 
     def coverage(self, core) -> KeptCoverage:
         """The coverage that the rows say."""

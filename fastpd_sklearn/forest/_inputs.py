@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
+import joblib
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
@@ -141,6 +142,16 @@ class InputMap:
         return replace(
             self, categories=dict(zip(columns, lists, strict=True)), categories_in_order=None
         )
+
+    def same_as(self, other) -> bool:
+        """Whether another map reads columns as this one does, :meth:`settled` or not."""
+        return isinstance(other, InputMap) and self._fingerprint() == other._fingerprint()
+
+    def _fingerprint(self) -> str:
+        known = {field_.name: getattr(self, field_.name) for field_ in fields(self)}
+        categories = known.pop("categories")
+        known["categories_in_order"] = self.categories_in_order or tuple(categories.values())
+        return joblib.hash(known)
 
     def owner(self, players) -> np.ndarray:
         """The player that each input belongs to.
