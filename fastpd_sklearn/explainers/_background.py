@@ -45,6 +45,7 @@ class BackgroundEngine(TreeEngine):
     def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
         self.rows: BinnedRows | None = None
         self.weights: np.ndarray | None = None
+        self.sums: list[np.ndarray] | None = None
         super().__init__(reading, players, n_jobs)
 
     def _make_core(self, forest: Forest, owner: np.ndarray, n_players: int) -> WalkModel:
@@ -78,14 +79,25 @@ class BackgroundEngine(TreeEngine):
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
         rows = self.bin(X)
-        self.rows, self.weights = join_rows(
-            self.core.bins, self.rows, self.weights, rows, sample_weight
-        )
-        self._add(rows, sample_weight)
+        self._add(rows, sample_weight, self._sums(rows, sample_weight))
+
+    def merge(self, other: BackgroundEngine) -> None:
+        """Add the background of another engine for the same forest."""
+        self._add(other.rows, other.weights, other.sums)
+
+    def _add(self, rows: BinnedRows, weights: np.ndarray | None, sums: list[np.ndarray]) -> None:
+        self.rows, self.weights = join_rows(self.core.bins, self.rows, self.weights, rows, weights)
+        if self.sums is not None:
+            sums = [one + other for one, other in zip(self.sums, sums, strict=True)]
+        self.sums = sums
+        self.intercept = self._base() + sums[0] / self.total
 
     @abstractmethod
-    def _add(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
-        """Take notice of new rows."""
+    def _sums(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> list[np.ndarray]:
+        """What is added up over rows, the first of them the response less :meth:`_base`."""
+
+    def _base(self) -> np.ndarray | float:
+        return 0.0
 
     def common_terms(self, max_order: int | None) -> list[Term]:
         """All sets of at least two of the players that the trees test, up to a size."""
@@ -197,13 +209,10 @@ class ResponseEngine(BackgroundEngine):
         responses = self.head.respond(margins.reshape(len(margins), -1).T)
         return responses.T.reshape(-1, *margins.shape[1:])
 
-    def _add(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
-        sums = self.walks.response_sums(
-            rows, [], self.link, sample_weight, self.threads_for(rows.n_rows)
-        )
-        weight = rows.n_rows if sample_weight is None else sample_weight.sum()
-        self.response_sum = getattr(self, "response_sum", 0.0) + sums.reshape(-1)
-        self.intercept = self.response_sum / (self.total if self.total else weight)
+    def _sums(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> list[np.ndarray]:
+        threads = self.threads_for(rows.n_rows)
+        sums = self.walks.response_sums(rows, [], self.link, sample_weight, threads)
+        return [sums.reshape(-1)]
 
     def _levels(self, player: int) -> np.ndarray:
         return self._means([self.walks.alphabet(player)], self.link) - self.intercept[:, None]
@@ -250,7 +259,7 @@ class DeepEngine(BackgroundEngine):
     n_jobs : int or None
     """
 
-    def _add(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
+    def _sums(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> list[np.ndarray]:
         points = [
             self.walks.alphabet(player) if self._has_curve(player) else self.walks.nowhere(player)
             for player in range(len(self.walks.slots))
@@ -258,12 +267,14 @@ class DeepEngine(BackgroundEngine):
         total, curves = self.walks.single_components(
             rows, points, sample_weight, self.threads_for(rows.n_rows)
         )
-        if hasattr(self, "curves"):
-            total += self.response_sum
-            curves = [one + other for one, other in zip(self.curves, curves, strict=True)]
+        return [total, *curves]
+
+    def _base(self) -> np.ndarray:
+        return self.core.intercept
+
+    def _add(self, rows: BinnedRows, weights: np.ndarray | None, sums: list[np.ndarray]) -> None:
         self._forget_counts()
-        self.response_sum, self.curves = total, curves
-        self.intercept = self.core.intercept + total / self.total
+        super()._add(rows, weights, sums)
 
     def __getstate__(self) -> dict:
         state = super().__getstate__()
@@ -300,7 +311,11 @@ class DeepEngine(BackgroundEngine):
         ]
 
     def _levels(self, player: int) -> np.ndarray:
-        return self.curves[player] / self.total
+        return self._curve(player) / self.total
+
+    def _curve(self, player: int) -> np.ndarray:
+        """Component of a player by its codes, added up over the background."""
+        return self.sums[1 + player]
 
     def _has_curve(self, player: int) -> bool:
         return len(self.walks.slots[player]) == 1
@@ -339,7 +354,7 @@ class DeepEngine(BackgroundEngine):
             return np.zeros((rows.n_rows, self.n_outputs))
         if not self._has_curve(player):
             return self._values(rows, (player,), "identity") - self.intercept
-        curve = self.curves[player]
+        curve = self._curve(player)
         code = np.minimum(rows.columns()[self.walks.slots[player][0]], curve.shape[1] - 1)
         return curve[:, code].T / self.total
 

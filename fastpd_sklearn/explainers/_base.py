@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -134,9 +137,81 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
                 )
             X = y
         X = self._check_X(X)
-        self._fitted.engine.update(X, _checks.check_weights(sample_weight, X.shape[0]))
-        self.intercept_ = self._fitted.intercept
+        weights = _checks.check_weights(sample_weight, X.shape[0])
+        self._extend(lambda engine: engine.update(X, weights))
         return self
+
+    def merge(self, other):
+        """Add the background of another explainer of the same model.
+
+        The explainer is then what one :meth:`fit` on the rows of both would have made, in whatever
+        order and grouping parts of a background are merged.
+
+        Parameters
+        ----------
+        other : explainer of the same class
+            Fitted on a background of its own, with the same model and settings, or a pickle of
+            such a one; it is left as it is. A detached explainer will do.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If the other explainer has another model, other settings or other columns; the
+            message says which. Also for explainers that were fitted without a background.
+        TypeError
+            If it is no explainer, or one of another class.
+        sklearn.exceptions.NotFittedError
+            If one of the two is not fitted.
+
+        Notes
+        -----
+        What :meth:`partial_dependence` takes for a grid if it is given none stays that of the
+        first rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import HistGradientBoostingRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
+        >>> parts = [FastPDExplainer().fit(model, X[start::3]) for start in range(3)]
+        >>> merged = parts[0].merge(parts[1]).merge(parts[2])
+        >>> bool(abs(merged.intercept_ - model.predict(X).mean()) < 1e-12)
+        True
+        """
+        if type(other) is not type(self):
+            raise TypeError(
+                f"merge takes another {type(self).__name__}, got a {type(other).__name__}"
+            )
+        check_is_fitted(self)
+        check_is_fitted(other)
+        fitted = other._fitted
+        self._check_mergeable(other)
+        self._fitted.check_mergeable(fitted)
+        self._extend(lambda engine: engine.merge(fitted.engine))
+        return self
+
+    def _extend(self, change: Callable[[Engine], None]) -> None:
+        """Change the background, in one step for those who are explaining meanwhile."""
+        engine = copy(self._fitted.engine)
+        change(engine)
+        self._fitted = replace(self._fitted, engine=engine)
+        self.intercept_ = self._fitted.intercept
+
+    def _check_mergeable(self, other: BaseExplainer) -> None:
+        """Refuse an explainer of other columns, or of another response."""
+        for name in ("n_features_in_", "feature_names_in_", "response_method_"):
+            one, two = getattr(self, name, None), getattr(other, name, None)
+            if not np.array_equal(one, two):
+                raise ValueError(
+                    f"merge: the two explainers differ in {name}, {one} and {two}; fit both with "
+                    "the same parameters, on parts of a background with the same columns"
+                )
 
     def _explains(self, model, engine: Engine) -> bool:
         """Whether a model is the one that is explained, as it was at :meth:`fit`."""
@@ -221,8 +296,9 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             data frame if :meth:`set_output` asks for one.
         """
         check_is_fitted(self)
+        fitted = self._fitted
         X = self._check_X(X)
-        values = self._fitted.evaluate(X, self._fitted.recipe, self._progress())
+        values = fitted.evaluate(X, fitted.recipe, self._progress())
         return values.reshape(len(values), -1)
 
     def explain(self, X, *, out=None) -> Explanation:

@@ -53,8 +53,8 @@ class PairEngine(DeepEngine):
     def __getstate__(self) -> dict:
         return {k: v for k, v in super().__getstate__().items() if k != "pairs"}
 
-    def _add(self, rows, sample_weight) -> None:
-        super()._add(rows, sample_weight)
+    def _add(self, rows, weights, sums) -> None:
+        super()._add(rows, weights, sums)
         self.trial = self._try()
 
     def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:

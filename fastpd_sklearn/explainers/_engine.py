@@ -25,6 +25,10 @@ MOST_SETS = 10_000_000
 """Sets of players of all leaves, at most, that are looked through for those that interact."""
 
 
+STATE_VERSION = 1
+"""Of what an engine keeps of its background. States of different versions are not merged."""
+
+
 class TreeEngine(ABC):
     """Explains a forest exactly; subclasses say how its leaves are covered.
 
@@ -55,6 +59,7 @@ class TreeEngine(ABC):
         self.core = self._make_core(forest, owner, len(players))
         self.cover = forest.cover
         self.forest_digest = forest.digest()
+        self.state_version = STATE_VERSION
         self.n_outputs = forest.n_outputs
         self.strict, self.single = forest.strict, forest.single
         self.allow_nan = self.input_map.allow_nan
@@ -89,6 +94,12 @@ class TreeEngine(ABC):
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         self.derive()
+
+    def __copy__(self) -> TreeEngine:
+        """An engine with the same state, of which an update changes no part in place."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     @property
     def n_threads(self) -> int:
@@ -265,6 +276,26 @@ class TreeEngine(ABC):
     @abstractmethod
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
+
+    def check_same_model(self, other: TreeEngine) -> None:
+        """Refuse an engine of another forest; see :class:`Engine`."""
+        if self.state_version != other.state_version:
+            raise ValueError(
+                "merge: the two explainers keep their backgrounds in different ways (versions "
+                f"{self.state_version} and {other.state_version}); fit both with the same version "
+                "of fastpd_sklearn"
+            )
+        same_inputs = self.input_map.same_as(other.input_map)
+        if self.forest_digest != other.forest_digest or not same_inputs:
+            raise ValueError(
+                "merge: the two explainers explain different models, of which "
+                + ("the trees" if same_inputs else "the readings of the columns")
+                + " are not the same; fit both on parts of a background of one model"
+            )
+
+    @abstractmethod
+    def merge(self, other: TreeEngine) -> None:
+        """Add the background of another engine for the same forest."""
 
 
 def at_places(values: np.ndarray, places: Sequence[np.ndarray]) -> np.ndarray:

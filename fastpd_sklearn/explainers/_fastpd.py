@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.core.background import make_background
+from fastpd_sklearn.core.background import KeptRows, MaskCounts, make_background, merged
 from fastpd_sklearn.core.effort import background_effort
 from fastpd_sklearn.explainers import _cost
 from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
@@ -37,8 +37,17 @@ class EmpiricalEngine(TreeEngine):
 
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
-        background = make_background(self.core) if self.background is None else self.background
+        background = make_background(self.core)
         background.add(self.core, self.bin(X), sample_weight, self.threads_for(X.shape[0]))
+        self._add(background)
+
+    def merge(self, other: EmpiricalEngine) -> None:
+        """Add the background of another engine for the same forest."""
+        self._add(other.background)
+
+    def _add(self, background: MaskCounts | KeptRows) -> None:
+        if self.background is not None:
+            background = merged(self.core, self.background, background, self.n_threads)
         self.background = background
         self.derive()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,8 @@ MANY_TERMS = 4096
 
 ZERO = 1e-9
 """What counts as zero, relative to the response."""
+
+_SETTINGS = ("`output`", "`groups`", "`features`", "`target`")
 
 
 @dataclass(eq=False)
@@ -79,6 +82,45 @@ class Fitted:
                 f"{', '.join(map(repr, self.engine.indices))}"
             )
         return replace(self, output=output, terms=terms, recipe=recipe)
+
+    def check_mergeable(self, other: Fitted) -> None:
+        """Refuse what was made of another model or of other settings.
+
+        Parameters
+        ----------
+        other : Fitted
+
+        Raises
+        ------
+        ValueError
+            It says what is not the same.
+        """
+        self.engine.check_same_model(other.engine)
+        for setting, one, two in zip(_SETTINGS, self._settings(), other._settings(), strict=True):
+            if one != two:
+                raise ValueError(
+                    f"merge: the two explainers were fitted with different {setting}: "
+                    f"{reprlib.repr(one)} and {reprlib.repr(two)}; fit both with the same "
+                    "parameters"
+                )
+        if type(self.engine) is not type(other.engine):
+            raise ValueError(
+                "merge: the two explainers were fitted with different `max_order` or `features`, "
+                "so that they keep their backgrounds in different ways "
+                f"({type(self.engine).__name__} and {type(other.engine).__name__}); fit both with "
+                "the same parameters"
+            )
+
+    def _settings(self) -> tuple:
+        """What the explainer's parameters came to, one each of ``_SETTINGS``."""
+        players, selection = self.players, self.selection
+        groups = {
+            name: tuple(map(players.column_names.__getitem__, columns))
+            for name, columns in zip(players.names, players.columns, strict=True)
+        }
+        target = (*selection.names, selection.sign, selection.offset)
+        terms = [players.name(term) for term in self.terms]
+        return self.output, groups, terms, target
 
     def evaluate(
         self, X, recipe: Recipe, progress: str = "", out: np.ndarray | None = None

@@ -54,7 +54,19 @@ class PathEngine(TreeEngine):
             sample_weight,
             self.threads_for(X.shape[0]),
         )
-        self.counts = found if self.counts is None else self.counts + found
+        self._add(found)
+
+    def merge(self, other: PathEngine) -> None:
+        """Add the background of another engine for the same forest."""
+        if self.counts is None or other.counts is None:
+            raise ValueError(
+                "merge adds backgrounds up, and an explainer of the two was fitted without one, "
+                "by the covers that the model has kept; fit both with a background"
+            )
+        self._add(other.counts)
+
+    def _add(self, counts: np.ndarray) -> None:
+        self.counts = counts if self.counts is None else self.counts + counts
         self.derive()
 
 

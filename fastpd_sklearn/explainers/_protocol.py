@@ -46,6 +46,33 @@ class Engine(Protocol):
         X : array, sparse matrix or data frame of shape (n_rows, n_columns)
             Checked for its width and names.
         sample_weight : ndarray of shape (n_rows,), float64, or None
+
+        Notes
+        -----
+        Called on a shallow copy of the engine, while others may be explaining by the engine
+        itself: it sets attributes anew and changes nothing in place.
+        """
+
+    def check_same_model(self, other: Engine) -> None:
+        """Refuse an engine of another model.
+
+        Parameters
+        ----------
+        other : Engine
+
+        Raises
+        ------
+        ValueError
+            If its background is not to be added to this one.
+        """
+
+    def merge(self, other: Engine) -> None:
+        """Add the background of another engine, as :meth:`update` would have added its rows.
+
+        Parameters
+        ----------
+        other : Engine
+            Of the same type, model and players; it is left as it is.
         """
 
     def common_terms(self, max_order: int | None) -> list[Term]:

@@ -25,6 +25,10 @@ GAME_BYTES = 2**26
 """Size of the values of all sets that are held at a time."""
 
 
+ALIKE = 1e-9
+"""How much sums of responses may differ between two copies of a model, by rounding."""
+
+
 class PredictionEngine:
     """The game by its definition: set columns, predict, average.
 
@@ -60,9 +64,33 @@ class PredictionEngine:
         kept = np.flatnonzero(weights)  # an index makes the copy that keeps X the user's own
         rows, weights = _rows.take(X, kept), weights[kept]
         response = self._predict(rows)
-        self._batches.append((rows, weights))
-        self._total_weight += weights.sum()
-        self._total = self._total + (response * weights[:, None]).sum(axis=0)
+        total = (response * weights[:, None]).sum(axis=0)
+        self._add([(rows, weights)], weights.sum(), total)
+
+    def check_same_model(self, other: PredictionEngine) -> None:
+        """Refuse an engine whose model responds differently to the rows of the two."""
+        alike = self._respond is other._respond or all(
+            np.allclose(one._sum_over(two._batches), two._total, rtol=ALIKE, atol=0.0)
+            for one, two in ((self, other), (other, self))
+        )
+        if not alike:
+            raise ValueError(
+                "merge: the two explainers explain different models, which respond differently to "
+                "the rows of the backgrounds; fit both on parts of a background of one model"
+            )
+
+    def merge(self, other: PredictionEngine) -> None:
+        """Add the rows of another engine."""
+        self._add(other._batches, other._total_weight, other._total)
+
+    def _add(self, batches: list, weight: float, total: np.ndarray) -> None:
+        self._batches = [*self._batches, *batches]
+        self._total_weight = self._total_weight + weight
+        self._total = self._total + total
+
+    def _sum_over(self, batches: list) -> np.ndarray:
+        """Weighted sum of the responses to some rows, shape (n_outputs,)."""
+        return sum((self._predict(X) * weights[:, None]).sum(axis=0) for X, weights in batches)
 
     def common_terms(self, max_order: int | None) -> list[Term]:
         """All sets of players, since nothing is known of the model."""
