@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from copy import copy
-from dataclasses import replace
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -14,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.explainers import _checks, _models, _outputs
 from fastpd_sklearn.explainers._dependence import (
+    average_dependence,
     pairwise_partial_dependence,
     partial_dependence,
     step_surface,
@@ -22,6 +20,7 @@ from fastpd_sklearn.explainers._estimator import ModelExplainer
 from fastpd_sklearn.explainers._explanation import Explanation
 from fastpd_sklearn.explainers._fitted import Fitted
 from fastpd_sklearn.explainers._grid import bare_template, make_template
+from fastpd_sklearn.explainers._jackknife import Jackknife
 from fastpd_sklearn.explainers._players import Players, as_list, make_players
 from fastpd_sklearn.explainers._protocol import Engine, Term
 from fastpd_sklearn.explainers._response import (
@@ -55,6 +54,7 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         target=None,
         groups=None,
         response_method="auto",
+        n_jackknife=0,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -66,6 +66,7 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         self.target = target
         self.groups = groups
         self.response_method = response_method
+        self.n_jackknife = n_jackknife
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -138,7 +139,7 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             X = y
         X = self._check_X(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
-        self._extend(lambda engine: engine.update(X, weights))
+        self._replace(self._fitted.extended(X, weights))
         return self
 
     def merge(self, other):
@@ -190,18 +191,18 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             )
         check_is_fitted(self)
         check_is_fitted(other)
-        fitted = other._fitted
         self._check_mergeable(other)
-        self._fitted.check_mergeable(fitted)
-        self._extend(lambda engine: engine.merge(fitted.engine))
+        ours, theirs = self._fitted, other._fitted  # whatever is added to them meanwhile
+        ours.check_mergeable(theirs)
+        self._replace(ours.merged(theirs))
         return self
 
-    def _extend(self, change: Callable[[Engine], None]) -> None:
+    def _replace(self, fitted: Fitted) -> None:
         """Change the background, in one step for those who are explaining meanwhile."""
-        engine = copy(self._fitted.engine)
-        change(engine)
-        self._fitted = replace(self._fitted, engine=engine)
-        self.intercept_ = self._fitted.intercept
+        self._fitted = fitted
+        self.intercept_ = fitted.intercept
+        if fitted.jackknife is not None:
+            self.intercept_error_ = fitted.intercept_error()
 
     def _check_mergeable(self, other: BaseExplainer) -> None:
         """Refuse an explainer of other columns, or of another response."""
@@ -221,6 +222,7 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         _checks.check_choice("output", self.output, _outputs.DEFAULT_ORDER)
         _checks.check_choice("response_method", self.response_method, RESPONSE_METHODS)
         _checks.check_max_order(self.max_order)
+        _checks.check_n_groups(self.n_jackknife)
         _checks.check_n_jobs(self.n_jobs)
         _checks.check_verbose(self.verbose)
         check_random_state(self.random_state)
@@ -230,6 +232,11 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         self._forget()
         opened = self._open_model(model)
         background = self._set_columns(model, opened, background)
+        if background is None and self.n_jackknife:
+            raise ValueError(
+                f"n_jackknife={self.n_jackknife}: standard errors come from the background, and "
+                "there is none; call fit(model, background), or leave n_jackknife at 0"
+            )
         weights = None
         if background is not None:
             weights = _checks.check_weights(sample_weight, background.shape[0])
@@ -244,12 +251,11 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             terms = _outputs.default_terms(engine, len(players), order)
         names = tuple(map(players.name, terms))
         output_columns(names, selection)
-        if background is not None:
-            engine.update(background, weights)
-            template = make_template(background)
-        else:
-            template = bare_template(self.n_features_in_)
-        self._fitted = Fitted(
+        groups = Jackknife.of(engine, int(self.n_jackknife)) if self.n_jackknife else None
+        template = (
+            bare_template(self.n_features_in_) if background is None else make_template(background)
+        )
+        fitted = Fitted(
             engine=engine,
             players=players,
             output=self.output,
@@ -258,10 +264,11 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             selection=selection,
             template=template,
             tags={**self._tag_values(), **input_tags_of(model)},
+            jackknife=groups,
         )
+        self._replace(fitted if background is None else fitted.extended(background, weights))
         self.estimator_ = model
         self.terms_ = names
-        self.intercept_ = self._fitted.intercept
         self.response_method_ = answering_method(self.response_method, head)
         if head.classes is not None:
             self.classes_ = head.classes
@@ -378,7 +385,44 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             for numbers, values in blocks
         )
 
-    def mean_abs(self, X, *, sample_weight=None) -> np.ndarray:
+    def standard_error(self, X) -> np.ndarray:
+        """Standard errors of the values of rows that come from the background.
+
+        How far the values would vary if the background were drawn anew, with the model as it is:
+        the error of the background, not that of the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_terms) or (n_rows, n_terms, n_outputs), float64
+            Of what :meth:`explain` gives as ``values``. It takes ``n_jackknife`` times as long.
+
+        Raises
+        ------
+        ValueError
+            If ``n_jackknife`` is 0.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import HistGradientBoostingRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X, y)
+        >>> explainer = FastPDExplainer(output="shap", n_jackknife=20).fit(model, X)
+        >>> explainer.standard_error(X[:5]).shape
+        (5, 10)
+        """
+        check_is_fitted(self)
+        fitted = self._fitted
+        X = self._check_X(X)
+        out = fitted.standard_error(lambda one: one.evaluate(X, one.recipe))
+        return out[:, :, 0] if out.shape[2] == 1 else out
+
+    def mean_abs(self, X, *, sample_weight=None, return_error=False):
         """Mean absolute value of every term over some rows, without holding their values.
 
         Parameters
@@ -386,13 +430,18 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
+        return_error : bool, default=False
+            Whether to return standard errors, too; they need ``n_jackknife``.
 
         Returns
         -------
-        ndarray of shape (n_terms,) or (n_terms, n_outputs), float64
+        mean : ndarray of shape (n_terms,) or (n_terms, n_outputs), float64
             In the order of ``terms_`` and the unit of the response. With ``output="component"``
             the importance of the terms of the functional decomposition; with ``"shap"`` that of
             features which is usual with SHAP values.
+        error : ndarray of the same shape
+            Only with ``return_error=True``: the standard error that comes from the background,
+            with the rows of ``X`` as they are.
 
         Examples
         --------
@@ -410,17 +459,15 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         X = self._check_X(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
         weights = np.ones(X.shape[0]) if weights is None else weights
-        fitted = self._fitted
-        out = np.empty((len(fitted.terms), len(fitted.selection.outputs)))
-        for numbers, values in fitted.blocks(X, BLOCK_BYTES // 8):
-            np.abs(values, out=values)
-            # A term's values lie together in memory.
-            out[numbers] = values.transpose(1, 2, 0) @ weights / weights.sum()
-        return out[:, 0] if out.shape[1] == 1 else out
+        size = BLOCK_BYTES // 8
+        if not return_error:
+            return _squeezed(self._fitted.mean_abs(X, weights, size))
+        mean, deviations = self._fitted.mean_abs_deviations(X, weights, size)
+        return _squeezed(mean), _squeezed(np.sqrt((deviations**2).sum(axis=0)))
 
     # --------------------------------------------------- partial dependence
 
-    def partial_dependence(self, features, grid=None) -> Bunch:
+    def partial_dependence(self, features, grid=None, *, confidence=0.95) -> Bunch:
         """Partial dependence of the response on one feature, or on several together.
 
         Parameters
@@ -432,6 +479,8 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             call of ``fit`` or ``partial_fit``), or 100 quantiles where there are more; all
             categories of a column of labels. A group of several columns needs an array of
             shape (n_points, n_columns of the group). A number of points is not accepted.
+        confidence : float, default=0.95
+            Of the intervals, with ``n_jackknife``.
 
         Returns
         -------
@@ -443,10 +492,24 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             :class:`LinearCurve`, with ``slopes`` too, where leaves are linear functions; of a
             column of labels a :class:`CategoryCurve`, with ``categories`` and ``levels``.
             Where a step of a pipeline leaves no such curve (splines), ``no_curve`` says why, and
-            so does the error if ``curve`` is asked for.
+            so does the error if ``curve`` is asked for. With ``n_jackknife`` also
+            ``standard_error``, ``lower`` and ``upper``, each of the shape of ``average``: the error
+            that comes from the background, not that of the model, and a confidence interval for
+            each point by Student's t.
         """
         check_is_fitted(self)
-        return partial_dependence(self._fitted, features, grid)
+        _checks.check_confidence(confidence)
+        fitted = self._fitted
+        result = partial_dependence(fitted, features, grid)
+        if fitted.jackknife is not None:
+            error = fitted.standard_error(
+                lambda one: average_dependence(one, features, _as_given(features, result))
+            )
+            half = fitted.jackknife.quantile(confidence) * error
+            result.update(
+                standard_error=error, lower=result.average - half, upper=result.average + half
+            )
+        return result
 
     def step_surface(self, features):
         """Joint partial dependence on two features, exact everywhere and not only on a grid.
@@ -520,3 +583,14 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         names = self._given_names(input_features)
         players = fitted.players if names is None else fitted.players.renamed(names)
         return output_columns(map(players.name, fitted.terms), fitted.selection)
+
+
+def _squeezed(values: np.ndarray) -> np.ndarray:
+    """Values of terms and outputs, without the axis of a single output."""
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
+def _as_given(features, result: Bunch) -> list:
+    """The points of a result as the argument ``grid``, for the same ``features``."""
+    grids = result.grid_values
+    return grids if isinstance(features, tuple | list) else grids[0]

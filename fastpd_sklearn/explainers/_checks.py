@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
@@ -39,6 +39,22 @@ def check_n_jobs(n_jobs) -> None:
         raise TypeError(f"n_jobs={n_jobs!r} should be an int or None")
     if n_jobs == 0:
         raise ValueError("n_jobs=0 means no thread at all; take None, or -1 for all of them")
+
+
+def check_n_groups(n_jackknife) -> None:
+    """Refuse an ``n_jackknife`` that is not 0 or an int from 2 on."""
+    is_number = isinstance(n_jackknife, Integral) and not isinstance(n_jackknife, bool)
+    if not is_number or n_jackknife < 0 or n_jackknife == 1:
+        raise ValueError(
+            f"n_jackknife={n_jackknife!r} should be 0 for no standard errors, or a number of "
+            "groups of at least 2, such as 20"
+        )
+
+
+def check_confidence(confidence) -> None:
+    """Refuse a ``confidence`` that is not strictly between 0 and 1."""
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r} should be a number between 0 and 1")
 
 
 def check_resolution(grid_resolution) -> None:

@@ -47,9 +47,11 @@ class TreeEngine(ABC):
     strict, single : bool
     allow_nan : bool
     indices : tuple of str
+    is_mean : bool
     """
 
     indices = tuple(INDICES)
+    is_mean = True
 
     def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
         forest = reading.forest

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import sparse
 from fastpd_sklearn.explainers import _checks, _outputs
 from fastpd_sklearn.explainers._cost import announce, outlook_of
 from fastpd_sklearn.explainers._grid import Template
+from fastpd_sklearn.explainers._jackknife import Jackknife, Replicate
 from fastpd_sklearn.explainers._outputs import Recipe
 from fastpd_sklearn.explainers._players import Players
 from fastpd_sklearn.explainers._protocol import Engine, Term
@@ -27,7 +29,7 @@ MANY_TERMS = 4096
 ZERO = 1e-9
 """What counts as zero, relative to the response."""
 
-_SETTINGS = ("`output`", "`groups`", "`features`", "`target`")
+_SETTINGS = ("`output`", "`groups`", "`features`", "`target`", "`n_jackknife`")
 
 
 @dataclass(eq=False)
@@ -47,6 +49,8 @@ class Fitted:
     template : Template
     tags : dict of str to bool
         What the model says of its input.
+    jackknife : Jackknife or None, default=None
+        The background in groups, for standard errors.
     """
 
     engine: Engine
@@ -57,6 +61,7 @@ class Fitted:
     selection: Selection
     template: Template
     tags: dict[str, bool]
+    jackknife: Jackknife | None = None
 
     @property
     def intercept(self) -> np.ndarray:
@@ -120,7 +125,101 @@ class Fitted:
         }
         target = (*selection.names, selection.sign, selection.offset)
         terms = [players.name(term) for term in self.terms]
-        return self.output, groups, terms, target
+        n_groups = 0 if self.jackknife is None else self.jackknife.n_groups
+        return self.output, groups, terms, target, n_groups
+
+    def extended(self, X, sample_weight: np.ndarray | None) -> Fitted:
+        """The same with more rows in the background; see :meth:`Engine.update`."""
+        engine = copy(self.engine)
+        engine.update(X, sample_weight)
+        groups = self.jackknife and self.jackknife.with_rows(X, sample_weight)
+        return replace(self, engine=engine, jackknife=groups)
+
+    def merged(self, other: Fitted) -> Fitted:
+        """The same over the backgrounds of both; see :meth:`check_mergeable`."""
+        engine = copy(self.engine)
+        engine.merge(other.engine)
+        groups = self.jackknife and self.jackknife.merged(other.jackknife)
+        return replace(self, engine=engine, jackknife=groups)
+
+    # ------------------------------------------------------- standard errors
+
+    def replicates(self) -> Iterator[tuple[Replicate, Fitted]]:
+        """The background without one group after the other.
+
+        Raises
+        ------
+        ValueError
+            If the explainer has kept no groups.
+        """
+        if self.jackknife is None:
+            raise ValueError(
+                "n_jackknife=0: standard errors take groups of the background, which are made "
+                "while it is counted; fit with n_jackknife=20, say"
+            )
+        self.jackknife.check()
+        yield from self._replicates()
+
+    def _replicates(self) -> Iterator[tuple[Replicate, Fitted]]:
+        for one in self.jackknife.replicates():
+            yield one, replace(self, engine=one.engine, jackknife=None)
+
+    def intercept_error(self) -> np.ndarray:
+        """Standard error of the intercept; NaN where the rows are too few to tell."""
+        if self.jackknife.n_filled < 2:
+            return np.full_like(self.intercept, np.nan)
+        return self._error(self._replicates(), lambda one: one.intercept)
+
+    def standard_error(self, compute: Callable[[Fitted], np.ndarray]) -> np.ndarray:
+        """Of anything that is linear in what the engine says, or of the engine's own values.
+
+        Parameters
+        ----------
+        compute : callable
+            From a :class:`Fitted` to an array.
+
+        Returns
+        -------
+        ndarray of the shape that ``compute`` gives
+        """
+        return self._error(list(self.replicates()), compute)
+
+    def _error(self, replicates, compute: Callable[[Fitted], np.ndarray]) -> np.ndarray:
+        value = compute(self)
+        scaled = self.jackknife.scaled
+        squares = (
+            scaled(one.share, one.step * (compute(fitted) - value)) ** 2
+            for one, fitted in replicates
+        )
+        return np.sqrt(sum(squares))
+
+    def mean_abs(self, X, weights: np.ndarray, n_values: int) -> np.ndarray:
+        """Mean absolute value of every term, shape (n_terms, n_outputs)."""
+        out = np.empty((len(self.terms), len(self.selection.outputs)))
+        for numbers, values in self.blocks(X, n_values):
+            out[numbers] = _mean_size(values, weights)
+        return out
+
+    def mean_abs_deviations(self, X, weights: np.ndarray, n_values: int) -> tuple:
+        """The same with what each group adds to its standard error; see `Jackknife.scaled`.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_terms, n_outputs)
+        deviations : ndarray of shape (n_filled, n_terms, n_outputs)
+        """
+        replicates, fits = zip(*self.replicates(), strict=True)
+        shape = (len(self.terms), len(self.selection.outputs))
+        mean, without = np.empty(shape), np.empty((len(fits), *shape))
+        # An absolute value is not linear: a term's values by all groups are needed at once.
+        every = zip(*(one.blocks(X, n_values) for one in (self, *fits)), strict=True)
+        for (numbers, values), *others in every:
+            for out, one, (_, changed) in zip(without, replicates, others, strict=True):
+                out[numbers] = _mean_size(values + one.step * (changed - values), weights)
+            mean[numbers] = _mean_size(values, weights)
+        for out, one in zip(without, replicates, strict=True):
+            out[:] = self.jackknife.scaled(one.share, out - mean)
+        return mean, without
 
     def evaluate(
         self, X, recipe: Recipe, progress: str = "", out: np.ndarray | None = None
@@ -261,3 +360,10 @@ class Fitted:
             all_terms += larger
         hidden = sorted(set(all_terms).difference(self.terms), key=_outputs.by_size)
         return hidden if len(hidden) <= MANY_TERMS else None
+
+
+def _mean_size(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Mean absolute value over the rows, the first axis; the values are overwritten."""
+    np.abs(values, out=values)
+    # A term's values lie together in memory.
+    return values.transpose(1, 2, 0) @ weights / weights.sum()

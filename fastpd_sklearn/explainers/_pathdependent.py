@@ -19,6 +19,8 @@ class PathEngine(TreeEngine):
     are the model's own.
     """
 
+    is_mean = False
+
     def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
         self.counts = None
         super().__init__(reading, players, n_jobs)
@@ -129,6 +131,10 @@ default="auto"
         that can be read. ``surrogate_score_`` says how well it follows the model. The response
         is then ``predict_proba`` of classifiers and ``predict`` of regressors, unless
         ``response_method`` says another.
+    n_jackknife : int, default=0
+        Groups of the rows of the background, one of which is left out at a time to find
+        standard errors (20 to 50 will do). 0: none are kept. The memory for what is kept of the
+        background, and the time of :meth:`standard_error`, grow with it.
     n_jobs : int or None, default=None
         Number of threads; None is the OpenMP default (``OMP_NUM_THREADS``, threadpoolctl), -1
         all processors. The result is the same to the last bit.
@@ -149,6 +155,8 @@ default="auto"
         was not trained on: a quarter of the background's, and mixtures of these.
     intercept_ : ndarray of shape (n_outputs,)
         The mean response over the background.
+    intercept_error_ : ndarray of shape (n_outputs,)
+        Its standard error; only with ``n_jackknife``.
     response_method_ : str
         The method of the model whose answer is explained; "raw" if none answers with it.
     terms_ : tuple of tuple of str

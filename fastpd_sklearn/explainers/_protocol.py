@@ -29,6 +29,9 @@ class Engine(Protocol):
         rounded to float32 before they are compared (engines with split points).
     allow_nan : bool
         Whether missing values may be explained (engines with split points).
+    is_mean : bool
+        Whether all values are means over the rows of the background, so that those of two
+        backgrounds together are the mean of theirs by weight.
     """
 
     n_outputs: int
@@ -37,6 +40,7 @@ class Engine(Protocol):
     strict: bool
     single: bool
     allow_nan: bool
+    is_mean: bool
 
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background.

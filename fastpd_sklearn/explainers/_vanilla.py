@@ -40,6 +40,8 @@ class PredictionEngine:
     n_outputs : int
     """
 
+    is_mean = True
+
     def __init__(self, respond: Response, players: tuple[np.ndarray, ...], n_outputs: int) -> None:
         self.n_outputs = n_outputs
         self._respond = respond
@@ -251,6 +253,10 @@ default="auto"
         The response to explain. "auto" is the scale on which the trees add up ("raw") for tree
         ensembles that can be read; for other models the first of ``predict_proba`` and
         ``decision_function`` that a classifier has, and ``predict``.
+    n_jackknife : int, default=0
+        Groups of the rows of the background, one of which is left out at a time to find
+        standard errors (20 to 50 will do). 0: none are kept. The memory for what is kept of the
+        background, and the time of :meth:`standard_error`, grow with it.
     n_jobs : int or None, default=None
         Not used: the model's own setting rules.
     random_state : int, RandomState instance or None, default=None
@@ -264,6 +270,8 @@ default="auto"
         The model that is explained.
     intercept_ : ndarray of shape (n_outputs,)
         The mean response over the background.
+    intercept_error_ : ndarray of shape (n_outputs,)
+        Its standard error; only with ``n_jackknife``.
     response_method_ : str
         The method of the model whose answer is explained; "raw" if none answers with it.
     terms_ : tuple of tuple of str
