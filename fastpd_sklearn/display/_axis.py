@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpd_sklearn.display._source import Source
-from fastpd_sklearn.display._style import LETTER, N_BINS, SMALL_LETTER, style
+from fastpd_sklearn.display._style import ERROR_BAR, LETTER, N_BINS, SMALL_LETTER, style
 from fastpd_sklearn.display._text import plain, plain_all, short_number, short_value, shorten_all
 from fastpd_sklearn.display._ticks import set_numbers
 from fastpd_sklearn.explainers import CategoryCurve, LinearCurve, StepCurve
@@ -324,6 +324,38 @@ def draw_curve(ax, axis: FeatureAxis, levels: np.ndarray, look: dict, line_kw: d
         return line, None
     look = {"color": line.get_color(), "marker": "D", "markersize": 5, "linestyle": "none"}
     return line, ax.plot([axis.missing_place], levels[-1:], **look)[0]
+
+
+def draw_band(ax, axis: FeatureAxis, levels, margin, look: dict, band_kw: dict | None):
+    """Draw the confidence band of an effect along numbers, with a bar for missing ones.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    axis : FeatureAxis
+        Of numbers.
+    levels, margin : ndarray of shape (n_points,)
+        The effect, and half the width of the band.
+    look : dict
+        Our own keyword arguments of ``Axes.fill_between``.
+    band_kw : dict or None
+        The user's.
+
+    Returns
+    -------
+    matplotlib PolyCollection
+    """
+    from matplotlib.collections import PolyCollection
+
+    look = style(look, band_kw, PolyCollection)
+    if axis.has_missing:
+        ax.errorbar([axis.missing_place], levels[-1:], margin[-1:], fmt="none", **ERROR_BAR)
+        levels, margin = levels[:-1], margin[:-1]
+    ends = np.array([levels - margin, levels + margin])
+    if not axis.is_step:
+        return ax.fill_between(axis.points[: len(levels)], *ends, **look)
+    ends = np.append(ends, ends[:, -1:], axis=1)
+    return ax.fill_between(axis.edges, *ends, step="post", **look)
 
 
 def dress_axis(ax, axis: FeatureAxis, which: str) -> None:

@@ -9,7 +9,7 @@ from fastpd_sklearn.display import _checks, _style, _text
 from fastpd_sklearn.display._source import fit_explainer, mean_size, open_source
 from fastpd_sklearn.display._ticks import set_numbers
 from fastpd_sklearn.explainers import Explanation
-from fastpd_sklearn.explainers._checks import check_choice, check_weights
+from fastpd_sklearn.explainers._checks import check_choice, check_confidence, check_weights
 from fastpd_sklearn.forest import _rows
 
 BY = ("feature", "term", "order")
@@ -36,7 +36,11 @@ class ImportanceDisplay:
       is from an additive one.
 
     Where components of larger sets were left out (``max_order``), a last hatched bar is the
-    mean absolute sum of these, which is a lower bound of what they amount to one by one.
+    mean absolute sum of these, which is a lower bound of what they amount to one by one; it has
+    no error bar.
+
+    With ``n_jackknife`` groups of the background, error bars show what the importances would vary
+    by if the background were drawn anew: its error, not that of the model.
 
     Make it by :meth:`from_estimator`, :meth:`from_explainer`, :meth:`from_explanation`, or, with
     the shares that main effects and interactions have in each feature, by :meth:`from_importance`.
@@ -59,6 +63,13 @@ class ImportanceDisplay:
         and else components.
     marks : ndarray of shape (n_bars,), default=None
         Mean absolute SHAP values, to be drawn beside bars of components.
+    deviations : ndarray of shape (n_groups, n_bars, n_outputs), default=None
+        Of which the sum of squares over the groups of the background is the squared standard
+        error, of any sum of bars too.
+    margin : float, default=0.0
+        Half the width of the error bars, in standard errors.
+    confidence : float, default=0.95
+        What that amounts to.
 
     Attributes
     ----------
@@ -68,6 +79,8 @@ class ImportanceDisplay:
         One an output, from the top bar to the bottom.
     marks_ : matplotlib Line2D, or None
         The mean absolute SHAP values beside components.
+    errors_ : matplotlib ErrorbarContainer, or None
+        Of the bars as a whole, where they have any.
     texts_ : list of matplotlib Text
         The numbers at the bars.
     names_ : list of str
@@ -110,6 +123,9 @@ class ImportanceDisplay:
         response="response",
         quantity=None,
         marks=None,
+        deviations=None,
+        margin=0.0,
+        confidence=0.95,
     ):
         self.importances = importances
         self.terms = terms
@@ -119,6 +135,9 @@ class ImportanceDisplay:
         self.response = response
         self.quantity = quantity
         self.marks = marks
+        self.deviations = deviations
+        self.margin = margin
+        self.confidence = confidence
 
     @classmethod
     def from_estimator(
@@ -131,6 +150,8 @@ class ImportanceDisplay:
         target=None,
         groups=None,
         sample_weight=None,
+        n_jackknife=0,
+        confidence=0.95,
         n_jobs=None,
         ax=None,
         max_bars=20,
@@ -155,6 +176,10 @@ class ImportanceDisplay:
             Columns that play together as one feature.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
+        n_jackknife : int, default=0
+            Groups of the background for error bars, such as 20; 0 for none.
+        confidence : float, default=0.95
+            Of the error bars.
         n_jobs : int or None, default=None
             Number of threads.
         ax : matplotlib Axes, default=None
@@ -188,6 +213,7 @@ class ImportanceDisplay:
             max_order="auto" if is_shap else max_order,
             target=target,
             groups=groups,
+            n_jackknife=n_jackknife,
             n_jobs=n_jobs,
         )
         return cls.from_explainer(
@@ -195,6 +221,7 @@ class ImportanceDisplay:
             X,
             by=by,
             sample_weight=sample_weight,
+            confidence=confidence,
             ax=ax,
             max_bars=max_bars,
             bar_kw=bar_kw,
@@ -210,6 +237,7 @@ class ImportanceDisplay:
         by=None,
         target=None,
         sample_weight=None,
+        confidence=0.95,
         ax=None,
         max_bars=20,
         bar_kw=None,
@@ -230,6 +258,8 @@ class ImportanceDisplay:
             One of the explainer's outputs; None for all.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
+        confidence : float, default=0.95
+            Of the error bars, which are drawn if the explainer was fitted with ``n_jackknife``.
         ax, max_bars, bar_kw, text_kw : object
             See :meth:`plot`.
 
@@ -245,6 +275,7 @@ class ImportanceDisplay:
         """
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
         by = _check_by(by, explainer.output)
+        check_confidence(confidence)
         n_rows = source.X.shape[0]
         weights = np.ones(n_rows) if source.weights is None else source.weights
         block = max(1, BLOCK_BYTES // (8 * len(explainer.terms_) * len(explainer.intercept_)))
@@ -257,7 +288,15 @@ class ImportanceDisplay:
                 share = weights[part].sum() / weights.sum()
                 total, rest = total + share * sizes[0], rest + share * sizes[1]
         display = cls._made(
-            explanation.terms, total, rest, source.output_names, by=by, response=source.response
+            explanation.terms,
+            total,
+            rest,
+            source.output_names,
+            by=by,
+            response=source.response,
+            deviations=source.mean_abs_deviations(),
+            margin=source.margin(confidence),
+            confidence=confidence,
         )
         return display.plot(ax=ax, max_bars=max_bars, bar_kw=bar_kw, text_kw=text_kw)
 
@@ -373,14 +412,29 @@ class ImportanceDisplay:
         )
 
     @classmethod
-    def _made(cls, terms, total: np.ndarray, rest: np.ndarray, output_names, *, by, **more):
+    def _made(
+        cls,
+        terms,
+        total: np.ndarray,
+        rest: np.ndarray,
+        output_names,
+        *,
+        by,
+        deviations: np.ndarray | None = None,
+        **more,
+    ):
         if by == "order":
             sizes = np.array([len(term) for term in terms])
             orders = range(1, sizes.max() + 1)
             total = np.array([total[sizes == n].sum(axis=0) for n in orders])
+            if deviations is not None:
+                parts = [deviations[:, sizes == n].sum(axis=1) for n in orders]
+                deviations = np.stack(parts, axis=1)
             terms = tuple((_order_name(n),) for n in orders)
         remainder = None if by == "feature" else _if_left_out(rest, total)
-        return cls(total, terms, output_names, by=by, remainder=remainder, **more)
+        return cls(
+            total, terms, output_names, by=by, remainder=remainder, deviations=deviations, **more
+        )
 
     def plot(self, ax=None, *, max_bars=20, bar_kw=None, text_kw=None):
         """Draw.
@@ -400,9 +454,12 @@ class ImportanceDisplay:
         -------
         self : ImportanceDisplay
         """
-        self.names_, sizes, n_single = self._bars(_checks.check_count("max_bars", max_bars))
+        self.names_, sizes, margins, n_single = self._bars(
+            _checks.check_count("max_bars", max_bars)
+        )
         parts = self.output_names if self.marks is None else (*self.output_names, MARK)
         height = 0.8 + BAR_HEIGHT * len(sizes) + _style.legend_height(parts, 6.4)
+        height += _style.NOTE_HEIGHT * (self.deviations is not None)
         self.figure_, axes = _style.make_axes(ax, 1, 1, (6.4, height), type(self).__name__)
         self.ax_ = axes.flat[0]
         places = np.arange(len(sizes))
@@ -416,27 +473,43 @@ class ImportanceDisplay:
             self.bars_.append(bars)
             left = left + sizes[:, k]
         self._draw_marks(max_bars)
+        ends = left + np.nan_to_num(margins)
+        self.errors_ = None
+        if self.deviations is not None:
+            self.errors_ = self.ax_.errorbar(
+                left, places, xerr=margins, fmt="none", **_style.ERROR_BAR
+            )
+            _style.tell_confidence(self.figure_, self.ax_, self.confidence, ax is None)
         self.texts_ = [
-            self.ax_.text(size, place, f" {_text.short_number(size)}", **_text_look(text_kw))
-            for place, size in zip(places, left, strict=True)
+            self.ax_.text(end, place, f" {_text.short_number(size)}", **_text_look(text_kw))
+            for place, size, end in zip(places, left, ends, strict=True)
         ]
-        self._dress(places, left.max(), parts, ax is None)
+        self._dress(places, ends.max(), parts, ax is None)
         return self
 
-    def _bars(self, most: int) -> tuple[list[str], np.ndarray, int]:
-        """Names and sizes of the bars from the top, and how many of them are no sums."""
+    def _bars(self, most: int) -> tuple[list[str], np.ndarray, np.ndarray, int]:
+        """Names, sizes and margins of the bars from the top; how many of them are no sums."""
         sizes, terms = self.importances, self.terms
         shown, others = self._split(most)
         names = dict.fromkeys(name for term in terms for name in term)
         labels = _text.term_labels([terms[i] for i in shown], names, 34)
-        bars = [sizes[i] for i in shown]
+        parts = [*shown[:, None], *([others] if len(others) else [])]
+        bars = [sizes[part].sum(axis=0) for part in parts]
+        margins = [self._margin_of(part) for part in parts]
         if len(others):
             labels.append(f"{len(others)} others")
-            bars.append(sizes[others].sum(axis=0))
         if self.remainder is not None:
             labels.append("larger sets, together")
             bars.append(self.remainder)
-        return labels, np.array(bars), len(shown)
+            margins.append(np.nan)
+        return labels, np.array(bars), np.array(margins), len(shown)
+
+    def _margin_of(self, terms: np.ndarray) -> float:
+        """Half the width of the confidence interval of a sum of bars, over all outputs."""
+        if self.deviations is None:
+            return np.nan
+        deviations = self.deviations[:, terms].sum(axis=(1, 2))
+        return self.margin * np.sqrt(deviations @ deviations)
 
     def _split(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of those that have a bar, from the top, and of those that are added up."""

@@ -12,6 +12,7 @@ from fastpd_sklearn.display import _checks, _style
 from fastpd_sklearn.display._axis import (
     MOST_CATEGORIES,
     FeatureAxis,
+    draw_band,
     draw_curve,
     dress_axis,
     extra_height,
@@ -19,6 +20,7 @@ from fastpd_sklearn.display._axis import (
     make_axis,
 )
 from fastpd_sklearn.display._source import Source, fit_explainer, mean_size, open_source
+from fastpd_sklearn.explainers._checks import check_confidence
 
 PANEL_SIZE = (3.2, 2.6)
 
@@ -32,10 +34,13 @@ class Effect:
     axis : FeatureAxis
     levels : ndarray of shape (n_outputs, n_points)
         The component ``m_k`` at the points of the axis.
+    margin : ndarray of shape (n_outputs, n_points), default=None
+        Half the width of the confidence intervals of the levels.
     """
 
     axis: FeatureAxis
     levels: np.ndarray
+    margin: np.ndarray | None = None
 
 
 class MainEffectDisplay:
@@ -45,6 +50,8 @@ class MainEffectDisplay:
     value moves the response from its mean, averaged over the other features. Numbers are drawn
     as the step functions that they are for trees (as lines for other models), categories as
     bars, missing values as a marker at the right. The grey bars below are the rows of ``X``.
+    With ``n_jackknife`` groups of the background, bands show what the effects would vary by if the
+    background were drawn anew: its error, not that of the model.
 
     Make it by :meth:`from_estimator` or :meth:`from_explainer`.
 
@@ -58,6 +65,8 @@ class MainEffectDisplay:
         What is explained, for the label of the vertical axis.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the rows in the density.
+    confidence : float, default=0.95
+        That of the margins of the effects, where they have some.
 
     Attributes
     ----------
@@ -70,6 +79,8 @@ class MainEffectDisplay:
         The effects of missing numbers; None where there are none.
     bars_ : ndarray of shape (n_effects, n_outputs), object
         Containers of the bars of categories; None where there is a curve.
+    bands_ : ndarray of shape (n_effects, n_outputs), object
+        The confidence bands of curves; None where there is none.
     densities_ : list
         The grey bars of each panel; None where no row is to be seen.
 
@@ -97,11 +108,14 @@ class MainEffectDisplay:
     (1, 2)
     """
 
-    def __init__(self, effects, output_names, *, response="response", sample_weight=None):
+    def __init__(
+        self, effects, output_names, *, response="response", sample_weight=None, confidence=0.95
+    ):
         self.effects = effects
         self.output_names = output_names
         self.response = response
         self.sample_weight = sample_weight
+        self.confidence = confidence
 
     @classmethod
     def from_estimator(
@@ -115,11 +129,14 @@ class MainEffectDisplay:
         sample_weight=None,
         percentiles=(0.01, 0.99),
         max_panels=9,
+        n_jackknife=0,
+        confidence=0.95,
         n_jobs=None,
         ax=None,
         n_cols=3,
         sharey=True,
         line_kw=None,
+        band_kw=None,
         bar_kw=None,
         density_kw=None,
     ):
@@ -145,6 +162,10 @@ class MainEffectDisplay:
             The quantiles of a column of numbers between which its curve is shown.
         max_panels : int, default=9
             How many features ``features=None`` shows at most.
+        n_jackknife : int, default=0
+            Groups of the background for confidence bands, such as 20; 0 for no bands.
+        confidence : float, default=0.95
+            Of the bands, point by point.
         n_jobs : int or None, default=None
             Number of threads.
         ax : matplotlib Axes, array-like of Axes, default=None
@@ -155,6 +176,8 @@ class MainEffectDisplay:
             Whether all panels have the same vertical limits, so that effects compare.
         line_kw : dict, default=None
             For ``Axes.plot``, which draws the curves and markers.
+        band_kw : dict, default=None
+            For ``Axes.fill_between``, which draws the confidence bands.
         bar_kw : dict, default=None
             For ``Axes.bar``, which draws the effects of categories.
         density_kw : dict, default=None
@@ -173,7 +196,13 @@ class MainEffectDisplay:
             For an unknown feature or target.
         """
         explainer = fit_explainer(
-            estimator, X, sample_weight=sample_weight, target=target, groups=groups, n_jobs=n_jobs
+            estimator,
+            X,
+            sample_weight=sample_weight,
+            target=target,
+            groups=groups,
+            n_jackknife=n_jackknife,
+            n_jobs=n_jobs,
         )
         return cls.from_explainer(
             explainer,
@@ -182,10 +211,12 @@ class MainEffectDisplay:
             sample_weight=sample_weight,
             percentiles=percentiles,
             max_panels=max_panels,
+            confidence=confidence,
             ax=ax,
             n_cols=n_cols,
             sharey=sharey,
             line_kw=line_kw,
+            band_kw=band_kw,
             bar_kw=bar_kw,
             density_kw=density_kw,
         )
@@ -201,10 +232,12 @@ class MainEffectDisplay:
         sample_weight=None,
         percentiles=(0.01, 0.99),
         max_panels=9,
+        confidence=0.95,
         ax=None,
         n_cols=3,
         sharey=True,
         line_kw=None,
+        band_kw=None,
         bar_kw=None,
         density_kw=None,
     ):
@@ -227,7 +260,9 @@ class MainEffectDisplay:
             See :meth:`from_estimator`.
         max_panels : int, default=9
             See :meth:`from_estimator`.
-        ax, n_cols, sharey, line_kw, bar_kw, density_kw : object
+        confidence : float, default=0.95
+            Of the bands, which are drawn if the explainer was fitted with ``n_jackknife``.
+        ax, n_cols, sharey, line_kw, band_kw, bar_kw, density_kw : object
             See :meth:`plot`.
 
         Returns
@@ -237,6 +272,7 @@ class MainEffectDisplay:
         """
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
         low, high = _checks.check_percentiles(percentiles)
+        check_confidence(confidence)
         if features is None:
             players = _strongest(source, max_panels)
         else:
@@ -246,7 +282,11 @@ class MainEffectDisplay:
             raise ValueError("features is empty; name at least one feature, or None for all")
         axes = [make_axis(source, k, percentiles=(low, high), few=2) for k in players]
         effects = [
-            Effect(axis, source.component((k,), [axis.points]))
+            Effect(
+                axis,
+                source.component((k,), [axis.points]),
+                source.component_margin((k,), [axis.points], confidence),
+            )
             for k, axis in zip(players, axes, strict=True)
         ]
         display = cls(
@@ -254,17 +294,29 @@ class MainEffectDisplay:
             source.output_names,
             response=source.response,
             sample_weight=source.weights,
+            confidence=confidence,
         )
         return display.plot(
             ax=ax,
             n_cols=n_cols,
             sharey=sharey,
             line_kw=line_kw,
+            band_kw=band_kw,
             bar_kw=bar_kw,
             density_kw=density_kw,
         )
 
-    def plot(self, ax=None, *, n_cols=3, sharey=True, line_kw=None, bar_kw=None, density_kw=None):
+    def plot(
+        self,
+        ax=None,
+        *,
+        n_cols=3,
+        sharey=True,
+        line_kw=None,
+        band_kw=None,
+        bar_kw=None,
+        density_kw=None,
+    ):
         """Draw.
 
         Parameters
@@ -277,6 +329,8 @@ class MainEffectDisplay:
             Whether all panels have the same vertical limits, so that effects compare.
         line_kw : dict, default=None
             For ``Axes.plot``, which draws the curves and markers.
+        band_kw : dict, default=None
+            For ``Axes.fill_between``, which draws the confidence bands.
         bar_kw : dict, default=None
             For ``Axes.bar``, which draws the effects of categories.
         density_kw : dict, default=None
@@ -290,16 +344,19 @@ class MainEffectDisplay:
         height += extra_height([effect.axis for effect in self.effects], width)
         n_cols = min(_checks.check_count("n_cols", n_cols), len(self.effects))
         n_rows = -(-len(self.effects) // n_cols)
-        height += _style.legend_height(self.output_names, n_cols * width) / n_rows
+        notes = _style.legend_height(self.output_names, n_cols * width)
+        notes += _style.NOTE_HEIGHT * (self.effects[0].margin is not None)
+        height += notes / n_rows
         self.figure_, self.axes_ = _style.make_axes(
             ax, len(self.effects), n_cols, (width, height), type(self).__name__
         )
         shape = (len(self.effects), len(self.output_names))
-        self.lines_, self.markers_, self.bars_ = (np.full(shape, None, object) for _ in range(3))
+        made = (np.full(shape, None, object) for _ in range(4))
+        self.lines_, self.markers_, self.bars_, self.bands_ = made
         self.densities_ = []
         panels = [panel for panel in self.axes_.flat if panel is not None]
         for i, (panel, effect) in enumerate(zip(panels, self.effects, strict=True)):
-            self._draw_effect(panel, i, effect, line_kw, bar_kw)
+            self._draw_effect(panel, i, effect, line_kw, band_kw, bar_kw)
             dress_axis(panel, effect.axis, "x")
             density = _style.draw_density(
                 panel,
@@ -313,7 +370,7 @@ class MainEffectDisplay:
         self._label(panels, ax is None, sharey)
         return self
 
-    def _draw_effect(self, ax, i: int, effect: Effect, line_kw, bar_kw) -> None:
+    def _draw_effect(self, ax, i: int, effect: Effect, line_kw, band_kw, bar_kw) -> None:
         axis = effect.axis
         ax.axhline(0.0, **_style.REFERENCE)
         n_outputs = len(self.output_names)
@@ -322,14 +379,20 @@ class MainEffectDisplay:
             if axis.labels is None:
                 drawn = draw_curve(ax, axis, levels, look, line_kw)
                 self.lines_[i, k], self.markers_[i, k] = drawn
+                if effect.margin is not None:
+                    look = {"color": drawn[0].get_color(), "alpha": 0.2, "linewidth": 0}
+                    margin = effect.margin[k]
+                    self.bands_[i, k] = draw_band(ax, axis, levels, margin, look, band_kw)
             else:
                 width = 0.7 / n_outputs
                 places = np.arange(len(levels)) + (k - (n_outputs - 1) / 2) * width
-                look = {**_style.bar_style(k), "width": width, "label": name, **(bar_kw or {})}
-                self.bars_[i, k] = ax.bar(places, levels, **look)
+                look = {**_style.bar_style(k), "width": width, "label": name}
+                if effect.margin is not None:
+                    look |= {"yerr": effect.margin[k], "error_kw": _style.ERROR_BAR}
+                self.bars_[i, k] = ax.bar(places, levels, **{**look, **(bar_kw or {})})
 
     def _set_limits(self, panels, sharey: bool) -> None:
-        ranges = [_range(effect.levels) for effect in self.effects]
+        ranges = [_range(effect) for effect in self.effects]
         if sharey:
             ranges = [(min(low for low, _ in ranges), max(high for _, high in ranges))] * len(
                 ranges
@@ -346,6 +409,8 @@ class MainEffectDisplay:
         if is_own_figure and sharey:
             for panel in panels:
                 panel.tick_params(labelleft=panel in firsts)
+        if self.effects[0].margin is not None:
+            _style.tell_confidence(self.figure_, panels[0], self.confidence, is_own_figure)
         if len(self.output_names) > 1:
             first = self.bars_[0] if self.lines_[0, 0] is None else self.lines_[0]
             _style.draw_legend(
@@ -353,8 +418,10 @@ class MainEffectDisplay:
             )
 
 
-def _range(levels: np.ndarray) -> tuple[float, float]:
-    return min(0.0, np.nanmin(levels)), max(0.0, np.nanmax(levels))
+def _range(effect: Effect) -> tuple[float, float]:
+    margin = 0.0 if effect.margin is None else effect.margin
+    low, high = effect.levels - margin, effect.levels + margin
+    return min(0.0, np.nanmin(low)), max(0.0, np.nanmax(high))
 
 
 def _strongest(source: Source, n: int) -> list[int]:

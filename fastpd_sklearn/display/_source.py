@@ -11,8 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from fastpd_sklearn.explainers import BaseExplainer, FastPDExplainer
 from fastpd_sklearn.explainers._checks import check_rows, check_weights
 from fastpd_sklearn.explainers._dependence import average_dependence
+from fastpd_sklearn.explainers._fitted import Fitted
 from fastpd_sklearn.explainers._players import Players
 from fastpd_sklearn.forest import _rows
+
+BLOCK_VALUES = 2**21
+"""Values of a block of terms."""
 
 RANKED_ROWS = 2000
 """Rows at which terms are compared, where a display is to choose them; evenly spaced."""
@@ -74,12 +78,40 @@ class Source:
         -------
         ndarray of shape (n_outputs, n_points of the first feature, ...)
         """
+        return self._component(self.explainer._fitted, term, points)
+
+    def component_margin(
+        self, term: tuple[int, ...], points: list[np.ndarray], confidence: float
+    ) -> np.ndarray | None:
+        """Half the width of confidence intervals of a component; None without groups of rows."""
+        fitted = self.explainer._fitted
+        if fitted.jackknife is None:
+            return None
+        error = fitted.standard_error(lambda one: self._component(one, term, points))
+        return self.margin(confidence) * error
+
+    def margin(self, confidence: float) -> float:
+        """Half the width of confidence intervals in standard errors; 0 without groups of rows."""
+        groups = self.explainer._fitted.jackknife
+        return 0.0 if groups is None else groups.quantile(confidence)
+
+    def mean_abs_deviations(self) -> np.ndarray | None:
+        """What groups add to the error of all terms' mean absolute values; None without groups."""
+        fitted = self.explainer._fitted
+        if fitted.jackknife is None:
+            return None
+        weights = np.ones(self.X.shape[0]) if self.weights is None else self.weights
+        return fitted.mean_abs_deviations(self.X, weights, BLOCK_VALUES)[1][:, :, self.outputs]
+
+    def _component(self, fitted: Fitted, term, points: list[np.ndarray]) -> np.ndarray:
         size = len(term)
         out = np.zeros((len(self.outputs), *(len(p) for p in points)))
-        out += (-1.0) ** size * self.intercept.reshape(-1, *(1,) * size)
+        out += (-1.0) ** size * fitted.intercept[self.outputs].reshape(-1, *(1,) * size)
         for n in range(1, size + 1):
             for part in combinations(range(size), n):
-                value = self._partial_dependence([term[i] for i in part], [points[i] for i in part])
+                names = tuple(self.players.names[term[i]] for i in part)
+                grids = [points[i] for i in part]
+                value = average_dependence(fitted, names, grids)[self.outputs]
                 rest = tuple(1 + i for i in range(size) if i not in part)
                 out += (-1.0) ** (size - n) * np.expand_dims(value, rest)
         return out
@@ -93,15 +125,6 @@ class Source:
                 f"{self.players.names[:size]}, got {features!r}"
             )
         return self.players.find_term(tuple(features))
-
-    @property
-    def intercept(self) -> np.ndarray:
-        """Mean response over the background, shape (n_outputs,)."""
-        return self.explainer.intercept_[self.outputs]
-
-    def _partial_dependence(self, players: list[int], points: list[np.ndarray]) -> np.ndarray:
-        names = tuple(self.players.names[k] for k in players)
-        return average_dependence(self.explainer._fitted, names, points)[self.outputs]
 
     def thinned(self) -> Source:
         """The same with at most ``RANKED_ROWS`` of the rows."""

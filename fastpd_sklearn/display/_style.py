@@ -19,6 +19,9 @@ POSITIVE, NEGATIVE = "#D55E00", "#0072B2"
 REFERENCE = {"color": "0.55", "linewidth": 0.8, "zorder": 0.5}
 """Lines of no effect."""
 
+ERROR_BAR = {"ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
+"""Lines of confidence intervals."""
+
 DIVERGING = "RdBu_r"
 """The colour map of effects, with the same meaning: red raises, blue lowers."""
 
@@ -238,6 +241,30 @@ def _legend_look(labels, width: float) -> dict:
     n_cols = int(width // (SMALL_LETTER * (max(map(len, labels)) + 7)))
     n_cols = min(max(1, n_cols), len(labels))
     return {"frameon": False, "fontsize": "small", "title_fontsize": "small", "ncols": n_cols}
+
+
+NOTE_HEIGHT = 0.2
+"""Of the line that says what intervals are, in inches."""
+
+
+def tell_confidence(figure, ax, confidence: float, is_own_figure: bool) -> None:
+    """Say what bands and error bars are, and whose error they show.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    ax : matplotlib Axes
+        The first panel.
+    confidence : float
+    is_own_figure : bool
+        Whether there is room below the panels, and not only above the first one.
+    """
+    text = f"{100 * confidence:.4g}% intervals: error of the background, not of the model"
+    look = {"fontsize": "small", "color": "0.35"}
+    if is_own_figure:
+        figure.supxlabel(text, x=0.99, ha="right", **look)
+    else:
+        ax.set_title(text.replace(": ", ":\n"), loc="left", **look)
 
 
 def draw_density(ax, values, weights=None, edges=None, density_kw=None):
