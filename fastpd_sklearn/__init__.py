@@ -8,6 +8,7 @@ try:
         ICEExplainer,
         PathDependentExplainer,
         VanillaPDExplainer,
+        load_explainer,
     )
 except ImportError as error:
     from importlib.util import find_spec
@@ -29,4 +30,5 @@ __all__ = [
     "ICEExplainer",
     "PathDependentExplainer",
     "VanillaPDExplainer",
+    "load_explainer",
 ]

@@ -62,6 +62,27 @@ def merged(
     return one.counted(core, n_threads).joined(other.counted(core, n_threads))
 
 
+def unpacked(core, arrays: dict[str, np.ndarray]) -> MaskCounts | KeptRows:
+    """The background that `MaskCounts.packed` or `KeptRows.packed` has packed.
+
+    Parameters
+    ----------
+    core : CoreModel
+    arrays : dict of str to ndarray
+        From anywhere.
+
+    Returns
+    -------
+    MaskCounts or KeptRows
+
+    Raises
+    ------
+    ValueError, KeyError
+        If they are none of this forest.
+    """
+    return (MaskCounts if "mask" in arrays else KeptRows).unpacked(core, arrays)
+
+
 def n_masks(geometry) -> np.ndarray:
     """About how many masks each tree's leaves can have, shape (n_trees,)."""
     masks = np.minimum(2.0**geometry.leaf_sizes, MANY_MASKS)
@@ -117,6 +138,34 @@ class MaskCounts:
             (self.start, self.mask, self.weight), (other.start, other.mask, other.weight)
         )
         out.total = self.total + other.total
+        return out
+
+    def packed(self) -> dict[str, np.ndarray]:
+        """All there is, as arrays."""
+        total = np.array([self.total])
+        return {"start": self.start, "mask": self.mask, "weight": self.weight, "total": total}
+
+    @classmethod
+    def unpacked(cls, core, arrays: dict[str, np.ndarray]) -> MaskCounts:
+        """Counts from arrays, which may come from anywhere; see `unpacked`."""
+        start, mask, weight = (arrays[name] for name in ("start", "mask", "weight"))
+        sizes = core.geometry.leaf_sizes
+        check_array("start", start, "int64", (len(sizes) + 1,))
+        check_array("mask", mask, "uint64", (len(weight), core.geometry.n_words))
+        check_array("weight", weight, weight.dtype, (len(weight),), is_weight=True)
+        check_array("total", arrays["total"], weight.dtype, (1,), is_weight=True)
+        if start[0] != 0 or start[-1] != len(weight) or np.any(np.diff(start) < 0):
+            raise ValueError("the array 'start' does not part the masks among the leaves")
+        size = np.repeat(sizes, np.diff(start))[:, None] - 64 * np.arange(mask.shape[1])
+        beyond = np.where(size > 0, mask >> np.clip(size, 0, 63).astype(np.uint64), mask)
+        if np.any(beyond[size < 64]):
+            raise ValueError("the array 'mask' has a player that a leaf does not have")
+        out = cls()
+        out.start, out.mask, out.weight = start, mask, weight
+        out.total = arrays["total"][0].item()
+        at_leaf = np.add.reduceat(weight, start[:-1]) if len(weight) else np.zeros(0)
+        if np.any(np.diff(start) == 0) or not np.allclose(at_leaf, out.total, rtol=1e-9):
+            raise ValueError("the array 'weight' does not add up to the same at all leaves")
         return out
 
     def coverage(self, core) -> EmpiricalCoverage:
@@ -202,6 +251,18 @@ class KeptRows:
         out._append(core, other.rows, other.sample_weight, other.response)
         return out
 
+    def packed(self) -> dict[str, np.ndarray]:
+        """All there is, as arrays."""
+        return {**pack_rows(self.rows, self.sample_weight), "response": self.response}
+
+    @classmethod
+    def unpacked(cls, core, arrays: dict[str, np.ndarray]) -> KeptRows:
+        """Rows from arrays, which may come from anywhere; see `unpacked`."""
+        check_array("response", arrays["response"], "float64", (core.n_outputs,))
+        out = cls()
+        out._append(core, *unpack_rows(core.bins, arrays), arrays["response"])
+        return out
+
     def coverage(self, core) -> KeptCoverage:
         """The coverage that the rows say."""
         return KeptCoverage(core, self.rows, self.sample_weight, float(self.total))
@@ -242,6 +303,64 @@ def join_rows(
         for part, weight in ((rows, sample_weight), (more, more_weight))
     ]
     return joined, np.concatenate(weights)
+
+
+def pack_rows(rows: BinnedRows, sample_weight: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Binned rows and their weights as arrays, for `unpack_rows`."""
+    out = {"rows": rows.data, "n_rows": np.array([rows.n_rows])}
+    return out if sample_weight is None else {**out, "sample_weight": sample_weight}
+
+
+def unpack_rows(bins, arrays: dict[str, np.ndarray]) -> tuple[BinnedRows, np.ndarray | None]:
+    """Binned rows and their weights from arrays, which may come from anywhere.
+
+    Parameters
+    ----------
+    bins : Bins
+    arrays : dict of str to ndarray
+        From `pack_rows`.
+
+    Returns
+    -------
+    rows : BinnedRows
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+
+    Raises
+    ------
+    ValueError, KeyError
+        If they are none of these bins.
+    """
+    check_array("n_rows", arrays["n_rows"], "int64", (1,))
+    n_rows = int(arrays["n_rows"][0])
+    padded = [-(-int(width) * n_rows // 8) * 8 for width in bins.width]
+    if not 0 < n_rows < 2**48:
+        raise ValueError(f"the array 'n_rows' says {n_rows}")
+    check_array("rows", arrays["rows"], "uint8", (sum(padded),))
+    offset = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)[: len(padded)]
+    rows = BinnedRows(arrays["rows"], offset, bins.width, n_rows)
+    for codes, n_codes in zip(rows.columns(), bins.n_codes, strict=True):
+        if np.any((codes >= n_codes) & (codes != np.iinfo(codes.dtype).max)):
+            raise ValueError("the array 'rows' has a code that its column does not have")
+    weight = arrays.get("sample_weight")
+    if weight is not None:
+        check_array("sample_weight", weight, "float64", (n_rows,), is_weight=True)
+    return rows, weight
+
+
+def check_array(
+    name: str, array: np.ndarray, dtype, shape: tuple[int, ...], *, is_weight: bool = False
+) -> None:
+    """Refuse an array of another type or shape, or with what is no number or no weight."""
+    if array.dtype != np.dtype(dtype) or array.shape != shape:
+        raise ValueError(
+            f"the array {name!r} is {array.dtype} of shape {array.shape}, and should be {dtype} of "
+            f"shape {shape}"
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"the array {name!r} has a value that is not finite")
+    is_odd = array.dtype.kind not in "if" or np.any(array < 0) or not np.any(array)
+    if is_weight and array.size and is_odd:
+        raise ValueError(f"the array {name!r} has no weights")
 
 
 class KeptCoverage:

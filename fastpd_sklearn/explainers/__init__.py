@@ -10,6 +10,7 @@ from fastpd_sklearn.explainers._fastpd import FastPDExplainer
 from fastpd_sklearn.explainers._ice import ICEExplainer
 from fastpd_sklearn.explainers._pathdependent import PathDependentExplainer
 from fastpd_sklearn.explainers._protocol import Engine
+from fastpd_sklearn.explainers._saving import load_explainer
 from fastpd_sklearn.explainers._vanilla import VanillaPDExplainer
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "StepCurve",
     "StepSurface",
     "VanillaPDExplainer",
+    "load_explainer",
 ]

@@ -12,12 +12,20 @@ from itertools import combinations
 
 import numpy as np
 
-from fastpd_sklearn.core.background import KeptCoverage, join_rows, make_background
+from fastpd_sklearn.core.background import (
+    KeptCoverage,
+    check_array,
+    join_rows,
+    make_background,
+    pack_rows,
+    unpack_rows,
+)
 from fastpd_sklearn.core.coverage import EmpiricalCoverage
 from fastpd_sklearn.core.effort import BackgroundEffort, background_effort
 from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk_model import WalkModel
+from fastpd_sklearn.core.walking import Points
 from fastpd_sklearn.explainers import _outputs
 from fastpd_sklearn.explainers._binned import has_sentinel, threads_for
 from fastpd_sklearn.explainers._engine import TreeEngine, at_places
@@ -91,6 +99,24 @@ class BackgroundEngine(TreeEngine):
             sums = [one + other for one, other in zip(self.sums, sums, strict=True)]
         self.sums = sums
         self.intercept = self._base() + sums[0] / self.total
+
+    def packed(self) -> dict[str, np.ndarray]:
+        """The state as arrays."""
+        sums = {f"sum_{k}": array for k, array in enumerate(self.sums)}
+        return {**pack_rows(self.rows, self.weights), **sums}
+
+    def unpack(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over a state from :meth:`packed`."""
+        rows, weights = unpack_rows(self.core.bins, arrays)
+        shapes = [(self.n_outputs,), *self._curve_shapes()]
+        sums = [arrays[f"sum_{k}"] for k in range(len(shapes))]
+        for k, shape in enumerate(shapes):
+            check_array(f"sum_{k}", sums[k], "float64", shape)
+        self._add(rows, weights, sums)
+
+    def _curve_shapes(self) -> list[tuple[int, int]]:
+        """Shapes of what is added up beside the response."""
+        return []
 
     @abstractmethod
     def _sums(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> list[np.ndarray]:
@@ -260,14 +286,20 @@ class DeepEngine(BackgroundEngine):
     """
 
     def _sums(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> list[np.ndarray]:
-        points = [
+        total, curves = self.walks.single_components(
+            rows, self._curve_points(), sample_weight, self.threads_for(rows.n_rows)
+        )
+        return [total, *curves]
+
+    def _curve_points(self) -> list[Points]:
+        """All codes of each player that has a curve."""
+        return [
             self.walks.alphabet(player) if self._has_curve(player) else self.walks.nowhere(player)
             for player in range(len(self.walks.slots))
         ]
-        total, curves = self.walks.single_components(
-            rows, points, sample_weight, self.threads_for(rows.n_rows)
-        )
-        return [total, *curves]
+
+    def _curve_shapes(self) -> list[tuple[int, int]]:
+        return [(self.n_outputs, points.size) for points in self._curve_points()]
 
     def _base(self) -> np.ndarray:
         return self.core.intercept

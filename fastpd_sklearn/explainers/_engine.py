@@ -60,6 +60,7 @@ class TreeEngine(ABC):
         owner = self.input_map.owner(players)
         self.core = self._make_core(forest, owner, len(players))
         self.cover = forest.cover
+        self.forest = forest
         self.forest_digest = forest.digest()
         self.state_version = STATE_VERSION
         self.n_outputs = forest.n_outputs
@@ -294,6 +295,20 @@ class TreeEngine(ABC):
                 + ("the trees" if same_inputs else "the readings of the columns")
                 + " are not the same; fit both on parts of a background of one model"
             )
+
+    @abstractmethod
+    def packed(self) -> dict[str, np.ndarray]:
+        """The state as arrays; none without a background."""
+
+    @abstractmethod
+    def unpack(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over a state from :meth:`packed`, which may come from anywhere.
+
+        Raises
+        ------
+        ValueError, KeyError
+            If it is none of this forest.
+        """
 
     @abstractmethod
     def merge(self, other: TreeEngine) -> None:

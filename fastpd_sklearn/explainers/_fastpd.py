@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.core.background import KeptRows, MaskCounts, make_background, merged
+from fastpd_sklearn.core.background import KeptRows, MaskCounts, make_background, merged, unpacked
 from fastpd_sklearn.core.effort import background_effort
 from fastpd_sklearn.explainers import _cost
 from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
@@ -44,6 +44,14 @@ class EmpiricalEngine(TreeEngine):
     def merge(self, other: EmpiricalEngine) -> None:
         """Add the background of another engine for the same forest."""
         self._add(other.background)
+
+    def packed(self) -> dict[str, np.ndarray]:
+        """The state as arrays."""
+        return self.background.packed()
+
+    def unpack(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over a state from :meth:`packed`."""
+        self._add(unpacked(self.core, arrays))
 
     def _add(self, background: MaskCounts | KeptRows) -> None:
         if self.background is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastpd_sklearn.core import counting
+from fastpd_sklearn.core.background import check_array
 from fastpd_sklearn.core.coverage import PathCoverage
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._linear import refuse_linear
@@ -66,6 +67,19 @@ class PathEngine(TreeEngine):
                 "by the covers that the model has kept; fit both with a background"
             )
         self._add(other.counts)
+
+    def packed(self) -> dict[str, np.ndarray]:
+        """The state as arrays; none without a background."""
+        return {} if self.counts is None else {"counts": self.counts}
+
+    def unpack(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over a state from :meth:`packed`."""
+        if arrays:
+            shape = (len(self.cover),)
+            check_array("counts", arrays["counts"], "float64", shape, is_weight=True)
+            self._add(arrays["counts"])
+        elif self.coverage is None:
+            raise ValueError("it has no background, and covers that are not known")
 
     def _add(self, counts: np.ndarray) -> None:
         self.counts = counts if self.counts is None else self.counts + counts

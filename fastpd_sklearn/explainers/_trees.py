@@ -170,6 +170,29 @@ class TreeExplainer(BaseExplainer):
             )
         return engine, head
 
+    def save(self, file) -> None:
+        """Write the explainer to a file that holds no code, to be read by `load_explainer`.
+
+        The file has the forest, the state of the background and all names, but not the model: it
+        is a zip of arrays (``.npy``) and one JSON, in a versioned format.
+
+        Parameters
+        ----------
+        file : str, path, or file object opened for writing bytes
+            A file of that name is replaced once all is written.
+
+        Raises
+        ------
+        ValueError
+            If the model is a pipeline with steps before the trees, or a label is neither a number
+            nor text; a pickle takes these.
+        sklearn.exceptions.NotFittedError
+            If the explainer is not fitted.
+        """
+        from fastpd_sklearn.explainers._saving import save_explainer  # which knows this class
+
+        save_explainer(self, file)
+
     def _choose_engine(self, reading: Reading, X) -> tuple[type[TreeEngine], Head]:
         """The engine for a model and a background, and the head of the response explained."""
         check_additive(self.response_method, reading.head)

@@ -430,6 +430,69 @@ def _category_lists(categories, nodes: np.ndarray, n_nodes: int) -> tuple[np.nda
     return count, np.concatenate([np.empty(0, np.int32), *lists])
 
 
+FOREST_ARRAYS = {
+    "tree_start": ("int64", ("trees + 1",)),
+    "left": ("int32", ("nodes",)),
+    "right": ("int32", ("nodes",)),
+    "feature": ("int32", ("nodes",)),
+    "threshold": ("float64", ("nodes",)),
+    "missing_left": ("bool", ("nodes",)),
+    "zero_as_missing": ("bool", ("nodes",)),
+    "is_categorical": ("bool", ("nodes",)),
+    "listed_left": ("bool", ("nodes",)),
+    "category_start": ("int64", ("nodes + 1",)),
+    "category": ("int32", ("categories",)),
+    "value": ("float64", ("nodes", "values")),
+    "cover": ("float64", ("nodes",)),
+    "tree_output": ("int32", ("trees",)),
+    "intercept": ("float64", ("outputs",)),
+}
+"""Types and shapes of the arrays of a :class:`Forest`."""
+
+
+def check_arrays(forest: Forest) -> None:
+    """Check what is taken for granted of a forest that a reader has built.
+
+    Parameters
+    ----------
+    forest : Forest
+        From somewhere else, such as a file.
+
+    Raises
+    ------
+    ValueError
+        If its arrays have other types or shapes, or point beyond each other; or as
+        :func:`check_forest`.
+    """
+    sizes = {"values": forest.value.shape[-1] if forest.value.ndim else 0}
+    sizes |= {"nodes": len(forest.left), "trees": len(forest.tree_output)}
+    sizes |= {"categories": len(forest.category), "outputs": len(forest.intercept)}
+    sizes |= {f"{name} + 1": size + 1 for name, size in list(sizes.items())}
+    for name, (dtype, shape) in FOREST_ARRAYS.items():
+        array = getattr(forest, name)
+        if array.dtype != dtype or array.shape != tuple(sizes[of] for of in shape):
+            raise ValueError(f"the forest's {name} is {array.dtype} of shape {array.shape}")
+    if not sizes["values"] or not sizes["outputs"]:
+        raise ValueError("the forest has no output")
+    for name, last in (("tree_start", "nodes"), ("category_start", "categories")):
+        start = getattr(forest, name)
+        if start[0] != 0 or start[-1] != sizes[last] or np.any(np.diff(start) < 0):
+            raise ValueError(f"the forest's {name} does not part its {last}")
+    is_leaf = forest.left == -1
+    if np.any(is_leaf != (forest.right == -1)) or np.any(is_leaf != (forest.feature == -1)):
+        raise ValueError("a node of the forest is half a leaf")
+    listed = np.repeat(np.arange(forest.n_nodes), np.diff(forest.category_start))
+    if np.any(forest.category < 0) or np.any(
+        (np.diff(listed) == 0) & (np.diff(forest.category) <= 0)
+    ):
+        raise ValueError("the categories of a node do not ascend from zero")
+    if np.any(is_leaf & (forest.is_categorical | forest.zero_as_missing)):
+        raise ValueError("a leaf of the forest has a test")
+    if np.any(forest.cover < 0) or np.any(np.isinf(forest.cover)):
+        raise ValueError("a node of the forest has a cover that is none")
+    check_forest(forest)
+
+
 def check_forest(forest: Forest) -> None:
     """Check that the arrays of a forest describe trees.
 
@@ -468,7 +531,7 @@ def check_forest(forest: Forest) -> None:
     if not (np.all(np.isfinite(forest.value)) and np.all(np.isfinite(forest.intercept))):
         raise ValueError("a leaf value or the intercept is not finite")
     if forest.n_trees and np.any(
-        (forest.tree_output < 0) | (forest.tree_output + forest.value.shape[1] > forest.n_outputs)
+        (forest.tree_output < 0) | (forest.tree_output > forest.n_outputs - forest.value.shape[1])
     ):
         raise ValueError(f"a tree adds to an output that is not among the {forest.n_outputs}")
     _check_slopes(forest)

@@ -150,7 +150,8 @@ class InputMap:
     def _fingerprint(self) -> str:
         known = {field_.name: getattr(self, field_.name) for field_ in fields(self)}
         categories = known.pop("categories")
-        known["categories_in_order"] = self.categories_in_order or tuple(categories.values())
+        lists = self.categories_in_order or categories.values()
+        known["categories_in_order"] = [np.asarray(labels).tolist() for labels in lists]
         return joblib.hash(known)
 
     def owner(self, players) -> np.ndarray:

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.core import background
-from fastpd_sklearn.core.background import KeptRows, MaskCounts, make_background
+from fastpd_sklearn.core.background import KeptRows, MaskCounts, make_background, merged, unpacked
+from fastpd_sklearn.forest import ForestBuilder
 from tests.core.grow import core_of, grow, rows_for
 
 N_INPUTS = 6
@@ -84,3 +85,78 @@ def test_deep_trees_keep_rows():
     shallow, deep = (core_of(grow(rng, 40, n, n_trees=2)) for n in (20, 3000))
     assert isinstance(make_background(shallow), MaskCounts)
     assert isinstance(make_background(deep), KeptRows)
+
+
+@pytest.fixture(scope="module")
+def long_case():
+    """A tree of which some leaves have more players than a word has bits."""
+    n = 70
+    builder = ForestBuilder(n_inputs=n, n_outputs=1, strict=True, single=False)
+    inner = np.arange(n)
+    left, right, feature = (np.full(2 * n + 1, -1) for _ in range(3))
+    left[2 * inner], right[2 * inner], feature[2 * inner] = 2 * inner + 2, 2 * inner + 1, inner
+    value = np.random.default_rng(0).normal(size=2 * n + 1)
+    ones = np.ones(2 * n + 1)
+    builder.add(
+        left=left, right=right, feature=feature, threshold=2.0 * ones, value=value, cover=ones
+    )
+    core = core_of(builder.build(0.0))
+    assert core.geometry.n_words == 2
+    return core, np.random.default_rng(1).normal(size=(90, n)) + 0.5
+
+
+@pytest.mark.parametrize("kinds", [(MaskCounts, MaskCounts), (KeptRows, MaskCounts)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("which", ["case", "long_case"])
+def test_merged(which, weighted, kinds, request):
+    """In whatever way two parts are kept."""
+    core, X = request.getfixturevalue(which)
+    weights = np.random.default_rng(0).random(len(X)) if weighted else None
+    parts = [
+        filled(kind, core, X[part], None if weights is None else weights[part])
+        for kind, part in zip(kinds, (slice(None, 40), slice(40, None)), strict=True)
+    ]
+    truth = filled(MaskCounts, core, X, weights)
+    for one, other in (parts, parts[::-1]):
+        found = merged(core, one, other, 1)
+        order, expected = (_by_leaf(counts) for counts in (found, truth))
+        assert_array_equal(order[0], expected[0])
+        assert_allclose(order[1], expected[1], rtol=1e-12)
+        assert found.total == pytest.approx(truth.total, rel=1e-12)
+
+
+def _by_leaf(counts):
+    """Entries as rows of leaf and mask, in order, and their weights."""
+    leaf = np.repeat(np.arange(len(counts.start) - 1), np.diff(counts.start))
+    key = np.column_stack([leaf.astype(np.uint64), counts.mask])
+    order = np.lexsort(key.T[::-1])
+    return key[order], counts.weight[order]
+
+
+@pytest.mark.parametrize("kind", [MaskCounts, KeptRows])
+@pytest.mark.parametrize("which", ["case", "long_case"])
+def test_packed(which, kind, request):
+    core, X = request.getfixturevalue(which)
+    truth = filled(kind, core, X, None)
+    found = unpacked(core, truth.packed())
+    assert found.total == truth.total
+    assert type(found.total) is type(truth.total)
+    rows, _ = core.bins.bin_matrix(X[:5], 1)
+    values = [
+        core.attribute(rows, which.coverage(core), "shap", core.singles, 1)
+        for which in (truth, found)
+    ]
+    assert_array_equal(*values)
+
+
+def test_masks_beyond_a_leaf_are_refused(long_case):
+    """They would be written beyond the end of a table."""
+    core, X = long_case
+    arrays = filled(MaskCounts, core, X, None).packed()
+    sizes = core.geometry.leaf_sizes
+    for leaf in (0, len(sizes) // 2, len(sizes) - 1):
+        for bit in {int(sizes[leaf]), 63, 64, 127} - set(range(sizes[leaf])):
+            mask = arrays["mask"].copy()
+            mask[arrays["start"][leaf], bit // 64] |= np.uint64(1) << np.uint64(bit % 64)
+            with pytest.raises(ValueError, match="a player that a leaf does not have"):
+                unpacked(core, {**arrays, "mask": mask})
