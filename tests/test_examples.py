@@ -89,3 +89,23 @@ def test_linear_leaves_find_the_slopes(tmp_path):
     picture = matplotlib.image.imread(tmp_path / "plot_linear_leaves.png")
     assert picture.shape[1] > 900
     assert picture.std() > 0.1
+
+
+def test_bands_cover_the_curve_of_the_population(tmp_path):
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "plot_uncertainty.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    table = np.array([line for line in lines if len(line) == 4 and line[0].isdigit()], float)
+    rows, claimed, real, covered = table.T
+    assert list(rows) == [50, 200, 800, 3200]
+    assert np.all(np.abs(np.log(claimed / real)) < 0.4)
+    assert np.all(covered > 0.85)
+    picture = matplotlib.image.imread(tmp_path / "plot_uncertainty.png")
+    assert picture.shape[1] > 1000
+    assert picture.std() > 0.1
