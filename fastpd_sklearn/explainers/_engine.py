@@ -296,24 +296,6 @@ class TreeEngine(ABC):
                 + " are not the same; fit both on parts of a background of one model"
             )
 
-    @abstractmethod
-    def packed(self) -> dict[str, np.ndarray]:
-        """The state as arrays; none without a background."""
-
-    @abstractmethod
-    def unpack(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over a state from :meth:`packed`, which may come from anywhere.
-
-        Raises
-        ------
-        ValueError, KeyError
-            If it is none of this forest.
-        """
-
-    @abstractmethod
-    def merge(self, other: TreeEngine) -> None:
-        """Add the background of another engine for the same forest."""
-
 
 def at_places(values: np.ndarray, places: Sequence[np.ndarray]) -> np.ndarray:
     """Values whose last axes are points, with these axes as the rows that the points are of."""
