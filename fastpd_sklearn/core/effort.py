@@ -2,8 +2,9 @@
 
 Path-dependent values of one and two players come from walks down the paths or from tables over
 patterns; components of a background from walks of its rows or from their masks, counted at the
-leaves; attributions of deep trees from pairs of rows or from tables. The figures were fitted to forests of all depths on one machine. Only their ratios matter:
-they decide which way is taken, from nothing but the numbers at hand.
+leaves; attributions of deep trees from pairs of rows or from tables. The figures were fitted to
+forests of all depths on one machine. Only their ratios matter: they decide which way is taken, from
+nothing but the numbers at hand.
 """
 
 from __future__ import annotations

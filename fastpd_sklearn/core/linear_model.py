@@ -339,6 +339,15 @@ class LinearCounts:
             moments.add(factor.model, rows.codes, weight, n_threads)
             moments.keep(factor.counts(moments) & factor.has_number(moments))
 
+    def joined(self, core: LinearModel, other: LinearCounts) -> LinearCounts:
+        """The counts of both backgrounds together."""
+        out = LinearCounts(core)
+        out.constants = self.constants.joined(other.constants)
+        for k in range(len(core.factors)):
+            out.held[k] = self.held[k].joined(other.held[k])
+            out.moments[k] = self.moments[k].joined(other.moments[k])
+        return out
+
     def coverage(self, core: LinearModel) -> LinearCoverage:
         """The coverage that the counts say."""
         total = float(self.constants.total)
@@ -383,6 +392,14 @@ class LinearKeptRows:
         self.kept.add(core.constants, rows.codes, sample_weight, n_threads)
         numbers = [rows.numbers] if self.numbers is None else [self.numbers, rows.numbers]
         self.numbers = np.concatenate(numbers, axis=1)
+
+    def joined(self, core: LinearModel, other: LinearKeptRows) -> LinearKeptRows:
+        """The rows of both backgrounds, those of the other at the end."""
+        out = LinearKeptRows()
+        out.kept = self.kept.joined(core.constants, other.kept)
+        out.numbers = np.concatenate([self.numbers, other.numbers], axis=1)
+        out.response = self.response + other.response
+        return out
 
     def coverage(self, core: LinearModel) -> LinearCoverage:
         """The coverage that the rows say."""

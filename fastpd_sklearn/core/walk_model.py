@@ -87,11 +87,6 @@ class WalkModel:
     def __reduce__(self):
         return WalkModel, self.made_from
 
-    @property
-    def made_from(self) -> tuple:
-        """What a model of the same forest and players is made from; also a `CoreModel`."""
-        return self._made_from
-
     @cached_property
     def common_pairs(self) -> list[tuple[int, int]]:
         """Pairs of players that lie on a common path, in lexicographic order."""

@@ -12,15 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fastpd_sklearn.core.background import (
-    KeptCoverage,
-    check_array,
-    join_rows,
-    make_background,
-    pack_rows,
-    unpack_rows,
-)
-from fastpd_sklearn.core.coverage import EmpiricalCoverage
+from fastpd_sklearn.core.background import check_array, join_rows, pack_rows, unpack_rows
 from fastpd_sklearn.core.effort import BackgroundEffort, background_effort
 from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.routing import BinnedRows
@@ -28,6 +20,7 @@ from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.core.walking import Points
 from fastpd_sklearn.explainers import _outputs
 from fastpd_sklearn.explainers._binned import has_sentinel, threads_for
+from fastpd_sklearn.explainers._empirical import EmpiricalEngine
 from fastpd_sklearn.explainers._engine import TreeEngine, at_places
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.explainers._response import core_link
@@ -317,17 +310,22 @@ class DeepEngine(BackgroundEngine):
         self.__dict__.pop("_counts", None)
 
     @cached_property
-    def _counts(self) -> tuple[CoreModel, EmpiricalCoverage | KeptCoverage]:
+    def _counts(self) -> EmpiricalEngine:
         """The forest by its leaves, and their coverage by the rows: made when asked for first."""
-        core = CoreModel(*self.walks.made_from)
-        background = make_background(core)
-        background.add(core, self.rows, self.weights, self.threads_for(self.n_rows))
-        return core, background.coverage(core)
+        left = {"rows", "weights", "sums", "core", "coverage", "intercept"}
+        engine = object.__new__(EmpiricalEngine)
+        engine.__dict__.update({k: v for k, v in self.__dict__.items() if k not in left})
+        engine.core, engine.background = CoreModel(*self.walks.made_from), None
+        engine.add_rows(self.rows, self.weights)
+        return engine
+
+    def counted(self) -> EmpiricalEngine:
+        """The background by its masks, as for other numbers of rows; see `TreeEngine`."""
+        return self._counts
 
     def _by_counts(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
-        core, coverage = self._counts
-        n_threads = self.threads_for(rows.n_rows)
-        values = core.attribute(rows, coverage, "component", terms, n_threads)
+        counts, n_threads = self._counts, self.threads_for(rows.n_rows)
+        values = counts.core.attribute(rows, counts.coverage, "component", terms, n_threads)
         return {term: value.T for term, value in zip(terms, values, strict=True)}
 
     def common_terms(self, max_order: int | None) -> list[Term]:

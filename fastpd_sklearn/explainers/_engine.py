@@ -104,6 +104,10 @@ class TreeEngine(ABC):
         twin.__dict__.update(self.__dict__)
         return twin
 
+    def counted(self) -> TreeEngine:
+        """An engine with the same background that others for the forest can be merged with."""
+        return self
+
     @property
     def n_threads(self) -> int:
         """Threads to use, found out at each call."""

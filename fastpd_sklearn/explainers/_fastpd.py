@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.core.background import KeptRows, MaskCounts, make_background, merged, unpacked
 from fastpd_sklearn.core.effort import background_effort
 from fastpd_sklearn.explainers import _cost
 from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
 from fastpd_sklearn.explainers._deep_shap import PairEngine
+from fastpd_sklearn.explainers._empirical import EmpiricalEngine
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._linear import LinearEngine, refuse_linear
 from fastpd_sklearn.explainers._outputs import resolve_order
@@ -17,47 +17,6 @@ from fastpd_sklearn.explainers._response import check_additive, response_head
 from fastpd_sklearn.explainers._trees import TreeExplainer
 from fastpd_sklearn.forest import Head, Reading
 from fastpd_sklearn.forest._forest import Forest
-
-
-class EmpiricalEngine(TreeEngine):
-    """Covers a leaf by the background rows: which of its sides they satisfy.
-
-    Its state is a sum over background rows: see `core.background`.
-    """
-
-    def __init__(self, reading: Reading, players, n_jobs: int | None) -> None:
-        self.background = None
-        super().__init__(reading, players, n_jobs)
-
-    def _make_coverage(self):
-        return None if self.background is None else self.background.coverage(self.core)
-
-    def _mean(self) -> np.ndarray:
-        return self.background.mean(self.core, self.coverage)
-
-    def update(self, X, sample_weight: np.ndarray | None) -> None:
-        """Add rows to the background."""
-        background = make_background(self.core)
-        background.add(self.core, self.bin(X), sample_weight, self.threads_for(X.shape[0]))
-        self._add(background)
-
-    def merge(self, other: EmpiricalEngine) -> None:
-        """Add the background of another engine for the same forest."""
-        self._add(other.background)
-
-    def packed(self) -> dict[str, np.ndarray]:
-        """The state as arrays."""
-        return self.background.packed()
-
-    def unpack(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over a state from :meth:`packed`."""
-        self._add(unpacked(self.core, arrays))
-
-    def _add(self, background: MaskCounts | KeptRows) -> None:
-        if self.background is not None:
-            background = merged(self.core, self.background, background, self.n_threads)
-        self.background = background
-        self.derive()
 
 
 def walks_sooner(forest: Forest, n_rows: int) -> bool:

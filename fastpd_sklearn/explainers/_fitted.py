@@ -108,13 +108,6 @@ class Fitted:
                     f"{reprlib.repr(one)} and {reprlib.repr(two)}; fit both with the same "
                     "parameters"
                 )
-        if type(self.engine) is not type(other.engine):
-            raise ValueError(
-                "merge: the two explainers were fitted with different `max_order` or `features`, "
-                "so that they keep their backgrounds in different ways "
-                f"({type(self.engine).__name__} and {type(other.engine).__name__}); fit both with "
-                "the same parameters"
-            )
 
     def _settings(self) -> tuple:
         """What the explainer's parameters came to, one each of ``_SETTINGS``."""
@@ -137,10 +130,17 @@ class Fitted:
 
     def merged(self, other: Fitted) -> Fitted:
         """The same over the backgrounds of both; see :meth:`check_mergeable`."""
+        if type(self.engine) is not type(other.engine):
+            # The numbers of rows have made the one a forest to walk, the other one to count.
+            return self._counted().merged(other._counted())
         engine = copy(self.engine)
         engine.merge(other.engine)
         groups = self.jackknife and self.jackknife.merged(other.jackknife)
         return replace(self, engine=engine, jackknife=groups)
+
+    def _counted(self) -> Fitted:
+        groups = self.jackknife and self.jackknife.counted()
+        return replace(self, engine=self.engine.counted(), jackknife=groups)
 
     # ------------------------------------------------------- standard errors
 

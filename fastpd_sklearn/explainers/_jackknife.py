@@ -111,6 +111,11 @@ class Jackknife:
             squares=self.squares + other.squares,
         )
 
+    def counted(self) -> Jackknife:
+        """The same groups in engines that others can be merged with."""
+        parts = tuple(part and part.counted() for part in self.parts)
+        return replace(self, parts=parts)
+
     def replicates(self) -> Iterator[Replicate]:
         """The background without one group after the other."""
         share = self.weight / self.weight.sum()

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fastpd_sklearn.core.linear_model import LinearCoverage, LinearModel, LinearRows
+from fastpd_sklearn.core.linear_model import (
+    LinearCounts,
+    LinearCoverage,
+    LinearKeptRows,
+    LinearModel,
+    LinearRows,
+)
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.explainers._binned import bin_inputs
 from fastpd_sklearn.explainers._engine import TreeEngine, at_places
@@ -63,8 +69,17 @@ class LinearEngine(TreeEngine):
 
     def update(self, X, sample_weight: np.ndarray | None) -> None:
         """Add rows to the background."""
-        background = self.core.make_background() if self.background is None else self.background
+        background = self.core.make_background()
         background.add(self.core, self.bin(X), sample_weight, self.threads_for(X.shape[0]))
+        self._add(background)
+
+    def merge(self, other: LinearEngine) -> None:
+        """Add the background of another engine for the same forest."""
+        self._add(other.background)
+
+    def _add(self, background: LinearCounts | LinearKeptRows) -> None:
+        if self.background is not None:
+            background = self.background.joined(self.core, background)
         self.background = background
         self.derive()
 

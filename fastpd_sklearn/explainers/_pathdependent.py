@@ -207,10 +207,10 @@ default="auto"
     _background_optional = True
     _engine_class = PathEngine
 
-    def _choose_engine(self, reading: Reading) -> tuple[type[TreeEngine], Head]:
+    def _choose_engine(self, reading: Reading, X) -> tuple[type[TreeEngine], Head]:
         refuse_linear(
             reading.forest,
             "and the covers along a path say how many rows went there, but not which values they "
             "had; take FastPDExplainer, which looks at the rows of a background",
         )
-        return super()._choose_engine(reading)
+        return super()._choose_engine(reading, X)

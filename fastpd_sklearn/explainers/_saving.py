@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.explainers import _outputs
 from fastpd_sklearn.explainers._archive import DAMAGED, Archive, decode, encode
-from fastpd_sklearn.explainers._background import BackgroundEngine, DeepEngine, ResponseEngine
+from fastpd_sklearn.explainers._background import DeepEngine, ResponseEngine
+from fastpd_sklearn.explainers._deep_shap import PairEngine
+from fastpd_sklearn.explainers._empirical import EmpiricalEngine
 from fastpd_sklearn.explainers._engine import STATE_VERSION, TreeEngine
-from fastpd_sklearn.explainers._fastpd import EmpiricalEngine, FastPDExplainer
+from fastpd_sklearn.explainers._fastpd import FastPDExplainer
 from fastpd_sklearn.explainers._fitted import Fitted
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._jackknife import Jackknife
@@ -35,7 +37,7 @@ VERSION = 1
 """Of the format. A file of a later one is refused."""
 
 _ENGINES = {
-    FastPDExplainer: (EmpiricalEngine, DeepEngine, ResponseEngine),
+    FastPDExplainer: (EmpiricalEngine, DeepEngine, PairEngine, ResponseEngine),
     PathDependentExplainer: (PathEngine,),
 }
 _LABEL_KEYS = {"catboost": category_hash}
@@ -66,6 +68,10 @@ def save_explainer(explainer: TreeExplainer, file) -> None:
             "save writes no code, and the steps of a pipeline are code; explain its last step on "
             "what comes out of the others, fit(pipe[-1], pipe[:-1].transform(X)), or pickle the "
             "explainer"
+        )
+    if type(engine) not in _ENGINES[type(explainer)]:
+        raise ValueError(
+            "save does not know leaves that are linear functions; pickle the explainer"
         )
     try:
         content = encode(_content(explainer))
@@ -229,14 +235,15 @@ def _fitted(archive: Archive, content: dict, engine_class, explainer) -> Fitted:
     engine = _filled(archive, "state", empty)
     output, terms = content["output"], _terms(content["terms"], len(players))
     _known("output", output, _outputs.DEFAULT_ORDER)
-    if isinstance(engine, BackgroundEngine) and output not in ("pd", "component"):
+    recipe = _outputs.make_recipe(output, terms, engine)
+    if recipe.index not in engine.indices:
         raise ValueError(f"its engine has no values of the output {output!r}")
     return Fitted(
         engine=engine,
         players=players,
         output=output,
         terms=terms,
-        recipe=_outputs.make_recipe(output, terms, engine),
+        recipe=recipe,
         selection=_selection(content["selection"], engine.n_outputs),
         template=_template(content["template"], n_columns),
         tags=content["tags"],

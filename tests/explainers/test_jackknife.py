@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.core.background import KeptRows
-from fastpd_sklearn.explainers import _fastpd
+from fastpd_sklearn.explainers import _empirical, _fastpd
 from fastpd_sklearn.explainers._jackknife import Jackknife, random_groups
 from tests import oracles
 
@@ -48,9 +48,9 @@ KINDS = {
 def case(request, monkeypatch, model, classifier):
     """An explainer to clone, and a model."""
     if request.param == "kept rows":
-        monkeypatch.setattr(_fastpd, "make_background", lambda core: KeptRows())
+        monkeypatch.setattr(_empirical, "make_background", lambda core: KeptRows())
     if request.param == "walked rows":
-        monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
+        monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
     return KINDS[request.param], classifier if request.param == "response" else model
 
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.core.background import KeptRows, MaskCounts
-from fastpd_sklearn.explainers import _engine, _fastpd
+from fastpd_sklearn.explainers import _empirical, _engine, _fastpd
 from tests import oracles
 
 # Models that were fitted on frames warn when they are given arrays, and the other way round.
@@ -76,7 +76,22 @@ def predicted(model):
     return VanillaPDExplainer(features=[(1, 2)]), model, X
 
 
+def pairs(model):
+    return FastPDExplainer(output="shap_interaction"), model, X
+
+
+def linear(_):
+    import lightgbm
+
+    data = np.nan_to_num(X)
+    options = {"n_estimators": 5, "min_child_samples": 5, "linear_tree": True, "verbose": -1}
+    model = lightgbm.LGBMRegressor(**options).fit(data, data[:, 0] * data[:, 1])
+    return FastPDExplainer(output="shap"), model, X
+
+
 KINDS = {
+    "linear leaves": linear,
+    "pairs of rows": pairs,
     "counted masks": counted,
     "kept rows": kept,
     "walked rows": walked,
@@ -90,10 +105,14 @@ def case(request, monkeypatch, model, classifier):
     """An explainer to clone, a model, and a background."""
     if request.param == "response":
         return FastPDExplainer(response_method="predict_proba"), classifier, np.nan_to_num(X)
+    if request.param == "linear leaves":
+        pytest.importorskip("lightgbm")
     if request.param == "kept rows":
-        monkeypatch.setattr(_fastpd, "make_background", lambda core: KeptRows())
-    if request.param == "walked rows":
+        monkeypatch.setattr(_empirical, "make_background", lambda core: KeptRows())
+    if request.param == "pairs of rows":
         monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
+    if request.param == "walked rows":
+        monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
     return KINDS[request.param](model)
 
 
@@ -163,7 +182,7 @@ def test_counts_and_rows_together(monkeypatch, model):
     """What was kept in two ways is counted."""
 
     def part(kind, which):
-        monkeypatch.setattr(_fastpd, "make_background", lambda core: kind())
+        monkeypatch.setattr(_empirical, "make_background", lambda core: kind())
         return FastPDExplainer(output="shap").fit(model, X[which], sample_weight=WEIGHTS[which])
 
     whole = part(MaskCounts, slice(None))
@@ -272,12 +291,21 @@ def test_states_of_two_versions(monkeypatch, model):
         one.merge(FastPDExplainer().fit(model, X))
 
 
-def test_keeping_in_different_ways(monkeypatch, model):
-    options = {"output": "component", "max_order": 2, "features": [0, (1, 2)]}
-    one = FastPDExplainer(**options).fit(model, X)
-    monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
-    with pytest.raises(ValueError, match=r"EmpiricalEngine and DeepEngine"):
-        one.merge(FastPDExplainer(**options).fit(model, X))
+@pytest.mark.parametrize("walked_first", [True, False])
+def test_keeping_in_different_ways(monkeypatch, model, walked_first):
+    """A forest that is walked for few rows may be counted for many; both can be merged."""
+    options = {"output": "component", "max_order": 2, "n_jackknife": 4}
+    fit = FastPDExplainer(**options).fit
+    counted = FastPDExplainer(**options).fit(model, X[:25])
+    monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
+    walked = FastPDExplainer(**options).fit(model, X[25:])
+    assert type(walked._fitted.engine) is not type(counted._fitted.engine)
+    one, other = (walked, counted) if walked_first else (counted, walked)
+    one.merge(other)
+    monkeypatch.undo()
+    whole = fit(model, X)
+    assert_same(one, whole, X)
+    assert_allclose(one.intercept_error_, whole.intercept_error_, rtol=1e-9)
 
 
 def test_a_model_that_is_only_called_may_be_a_copy():
@@ -295,7 +323,7 @@ def test_a_model_that_is_only_called_may_be_a_copy():
 def test_explaining_while_rows_are_added(monkeypatch, model, kind):
     """Whoever explains meanwhile sees the background before or after, and nothing in between."""
     if kind == "walked rows":
-        monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
+        monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
     explainer, model, _ = KINDS[kind](model)
     explainer.output = "component"
     explainer.fit(model, X[:5])

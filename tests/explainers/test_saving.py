@@ -30,7 +30,7 @@ from fastpd_sklearn import (
     load_explainer,
 )
 from fastpd_sklearn.core.background import KeptRows
-from fastpd_sklearn.explainers import _fastpd
+from fastpd_sklearn.explainers import _empirical, _fastpd
 from fastpd_sklearn.explainers._archive import HEADER, decode, encode
 
 # Models that were fitted on frames warn when they are given arrays.
@@ -82,9 +82,9 @@ def fitted(request, monkeypatch, model, classifier):
 
 def make(kind, monkeypatch, model, classifier):
     if kind == "kept rows":
-        monkeypatch.setattr(_fastpd, "make_background", lambda core: KeptRows())
+        monkeypatch.setattr(_empirical, "make_background", lambda core: KeptRows())
     if kind == "walked rows":
-        monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
+        monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
     which = classifier if kind == "response" else model
     weights = None if kind in ("counted masks", "response") else WEIGHTS
     return clone(KINDS[kind]).fit(which, X, sample_weight=weights)
