@@ -53,7 +53,7 @@ class _TreeRemoval(_TwoPlayers, FastPDExplainer):
     def _open_model(self, model) -> OpenModel:
         return vars(self).pop("_opened")  # read already; reading takes a while
 
-    def _choose_engine(self, reading):
+    def _choose_engine(self, reading, X):
         if self.response_method == "raw" or reading.head.link_method is None:
             return MarginRemovalEngine, reading.head
         return ResponseRemovalEngine, response_head(reading.head)
