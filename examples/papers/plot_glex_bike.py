@@ -88,7 +88,7 @@ def new_model() -> xgboost.XGBRegressor:
         learning_rate=0.1,
         base_score=0.5,
         tree_method="exact",
-        n_jobs=2,
+        n_jobs=1,
     )
 
 

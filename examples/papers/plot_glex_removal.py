@@ -19,7 +19,7 @@ ties go to hours, the model never asks for sex, and nothing is there to remove: 
 
 Let hours spread by 3 instead of 1, so that women and men of the same hours exist, and the order
 of columns stops to matter: what is left is the 10 that is due to hours, less what boosting has
-not learnt yet. By default there are 8 samples of each kind; ``--full`` draws 100. (The paper
+not learnt yet. By default there are 5 samples of each kind; ``--full`` draws 100. (The paper
 weighted by the covers of the trees and not by the people, which makes no difference here.)
 
 ::
@@ -55,7 +55,7 @@ def main() -> None:
     """Sample, fit, remove, print and draw."""
     parser = argparse.ArgumentParser(description="The functional decomposition, Figure 5")
     parser.add_argument("--full", action="store_true", help="100 samples")
-    n_samples = 100 if parser.parse_args().full else 8
+    n_samples = 100 if parser.parse_args().full else 5
     samples = {
         setting: [predictions(seed, *setting) for seed in range(n_samples)] for setting in SETTINGS
     }

@@ -48,7 +48,7 @@ def main() -> None:
     X, y = make_data(10_000, seed=2022)
     explainers = {
         name: FastPDExplainer(output="component").fit(
-            xgboost.XGBRegressor(n_jobs=2, **settings).fit(X, y), X
+            xgboost.XGBRegressor(n_jobs=1, **settings).fit(X, y), X
         )
         for name, settings in MODELS.items()
     }

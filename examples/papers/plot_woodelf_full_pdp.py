@@ -2,7 +2,8 @@
 Woodelf++, Figure 6: a partial dependence plot with all of its steps
 ====================================================================
 
-Nadel and Wettenstein, "Woodelf++" (2026), section 4 and appendix C.5. Partial dependence is
+Nadel and Wettenstein, "Woodelf++: A Fast and Unified Partial Dependence Plot Algorithm for Decision
+Tree Ensembles" (2026), section 4 and appendix C.5. Partial dependence is
 usually found at some sampled values and joined by lines, and what lies between them is missed.
 The paper tells of an annual salary whose default in a form, 60 000, is left by those who cheat:
 one value in a wide range, which 1000 samples may miss. Such data are made up here; the model is
