@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.error import URLError
 
 import matplotlib.image
 import numpy as np
@@ -192,6 +193,23 @@ def test_another_table_is_refused():
     script = load("plot_glex_bike.py")
     with pytest.raises(SystemExit, match=r"lacks.*'hum'"):
         script.tidy_bikes(made_up_bikes().drop(columns="hum"))
+
+
+def test_a_file_that_is_not_there_is_named():
+    script = load("plot_glex_bike.py")
+    with pytest.raises(SystemExit, match=r"--data none\.csv cannot be read: No such file"):
+        script.read_bikes("none.csv", fetch=False)
+
+
+def test_without_a_network_the_other_way_is_named(monkeypatch):
+    script = load("plot_glex_bike.py")
+
+    def unreachable(*arguments, **keywords):
+        raise URLError("no network")
+
+    monkeypatch.setattr(script, "fetch_openml", unreachable)
+    with pytest.raises(SystemExit, match=r"no network.*--data FILE"):
+        script.read_bikes(None, fetch=True)
 
 
 def test_removal_keeps_what_is_due_to_hours(tmp_path):

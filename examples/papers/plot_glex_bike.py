@@ -108,9 +108,16 @@ def make_data(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 def read_bikes(path: str | None, fetch: bool) -> tuple[pd.DataFrame, np.ndarray] | None:
     """The hours of 2011 from a file or from OpenML, or None."""
     if path is not None:
-        return tidy_bikes(pd.read_csv(path))
+        try:
+            return tidy_bikes(pd.read_csv(path))
+        except OSError as error:
+            raise SystemExit(f"--data {path} cannot be read: {error.strerror}") from error
     if fetch:
-        return tidy_bikes(fetch_openml("Bike_Sharing_Demand", version=2, as_frame=True).frame)
+        try:
+            frame = fetch_openml("Bike_Sharing_Demand", version=2, as_frame=True).frame
+        except OSError as error:
+            raise SystemExit(f"OpenML cannot be reached ({error}): use --data FILE") from error
+        return tidy_bikes(frame)
     return None
 
 
