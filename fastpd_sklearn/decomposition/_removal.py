@@ -181,7 +181,8 @@ class FeatureRemover(ModelExplainer):
         link: the margin of a boosted classifier, the logarithm of a Poisson prediction. This
         removes components. "response": ``predict_proba`` or ``predict`` itself, so that the mean
         of the predictions stays what it was. The two are the same where there is no link.
-        "auto": "raw" for tree ensembles, "response" for other models, which have no other.
+        "auto": "raw" for tree ensembles, "response" for models that are no sum of trees, such as
+        calibrated classifiers and soft votes of boosters, which have no other.
     n_jobs : int or None, default=None
         Number of threads; None is the OpenMP default (``OMP_NUM_THREADS``, threadpoolctl), -1
         all processors. The result is the same to the last bit.
@@ -299,9 +300,10 @@ class FeatureRemover(ModelExplainer):
         """An explainer of the kept columns, and the head of the response that it explains."""
         params = {"features": self._removed(), "groups": self.groups}
         opened = self._open_trees(model, kind)
-        if opened is not None:
-            head = opened.reading.head
-            is_raw = self.scale != "response" or head.link_method is None
+        head = None if opened is None else opened.reading.head
+        if head is not None and (head.additive or self.scale != "raw"):
+            is_sum = bool(head.additive)  # margins of several models, side by side, are none
+            is_raw = head.link_method is None or (is_sum and self.scale != "response")
             params |= {"n_jobs": self.n_jobs, "random_state": self.random_state}
             explainer = _TreeRemoval(response_method="raw" if is_raw else "auto", **params)
             explainer._opened = opened

@@ -5,8 +5,10 @@ import pickle
 import numpy as np
 import pytest
 from lightgbm import LGBMClassifier
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -19,6 +21,7 @@ from sklearn.ensemble import (
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
+    VotingClassifier,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -413,11 +416,31 @@ def test_bad_parameters(params, error, message):
         FeatureRemover(**params).fit(model, X)
 
 
+@pytest.mark.parametrize("target", [BINARY, LABELS], ids=["binary", "several"])
+@pytest.mark.parametrize("removed", [[], [0], [1, 3]], ids=str)
+def test_models_that_mix_margins(removed, target):
+    """Margins of several models are no response of the whole: probabilities are averaged."""
+    boosting = GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0)
+    for model in (
+        CalibratedClassifierCV(boosting, cv=2),
+        VotingClassifier([("a", boosting), ("b", clone(boosting))], voting="soft"),
+    ):
+        model.fit(X, target)
+        found = FeatureRemover(features=removed).fit(model, X, sample_weight=WEIGHTS)
+        truth = without(model.predict_proba, X, WEIGHTS, ROWS, removed)
+        assert_allclose(found.predict_proba(ROWS), truth, rtol=0, atol=1e-12)
+        assert_array_equal(found.predict(ROWS), model.classes_[truth.argmax(axis=1)])
+        assert not hasattr(found, "decision_function")
+
+
 def test_bad_models():
     with pytest.raises(TypeError, match="outlier_detector"):
         FeatureRemover().fit(IsolationForest(n_estimators=3).fit(X), X)
     with pytest.raises(ValueError, match="scale='response'"):
         FeatureRemover(scale="raw").fit(Ridge().fit(X, Y), X)
+    mixed = CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=2), cv=2)
+    with pytest.raises(ValueError, match="scale='response'"):
+        FeatureRemover(scale="raw").fit(mixed.fit(X, BINARY), X)
     several = RandomForestClassifier(2).fit(X, np.column_stack([BINARY, LABELS]))
     with pytest.raises(ValueError, match="one target"):
         FeatureRemover().fit(several, X)
