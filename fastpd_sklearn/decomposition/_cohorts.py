@@ -114,7 +114,7 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         validate_data(self, rows, reset=True, skip_check_array=True)
         weights = _checks.check_weights(sample_weight, rows.shape[0])
         labels = self._labels(rows)
-        self.cohorts_ = np.unique(labels)
+        self.cohorts_ = self._distinct(labels)
         self.explainers_ = {}
         for label in self.cohorts_.tolist():
             part = np.flatnonzero(labels == label)
@@ -147,6 +147,15 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 f"by={self.by!r}: {sum(missing)} rows have no label; give them one, by a function"
             )
         return labels
+
+    def _distinct(self, labels: np.ndarray) -> np.ndarray:
+        try:
+            return np.unique(labels)
+        except TypeError as error:
+            raise TypeError(
+                f"by={self.by!r}: labels of several types have no order ({error}); make all of them "
+                "numbers or all of them text"
+            ) from error
 
     def transform(self, X):
         """Explain rows, each against its cohort.
@@ -200,7 +209,7 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     def _parts(self, X) -> dict[object, np.ndarray]:
         """The rows of each cohort."""
         labels = self._labels(X)
-        found = np.unique(labels).tolist()
+        found = self._distinct(labels).tolist()
         unknown = [label for label in found if label not in self.explainers_]
         if unknown:
             raise ValueError(

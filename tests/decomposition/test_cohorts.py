@@ -127,6 +127,8 @@ def test_bad_arguments():
     missing[0, 2] = np.nan
     with pytest.raises(ValueError, match="1 rows have no label"):
         clone(fitted).fit(MODEL, missing)
+    with pytest.raises(TypeError, match="labels of several types have no order"):
+        CohortExplainer(explainer, by=lambda X: np.array([1, *"a" * 9], object)).fit(MODEL, X[:10])
     with pytest.raises(ValueError, match="by: unknown feature 'z'"):
         CohortExplainer(explainer, by="z").fit(MODEL, X)
     with pytest.raises(TypeError, match=r"by: 0\.5 is neither"):
