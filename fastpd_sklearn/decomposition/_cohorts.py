@@ -153,8 +153,8 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return np.unique(labels)
         except TypeError as error:
             raise TypeError(
-                f"by={self.by!r}: labels of several types have no order ({error}); make all of them "
-                "numbers or all of them text"
+                f"by={self.by!r}: labels of several types have no order ({error}); make "
+                "all of them numbers or all of them text"
             ) from error
 
     def transform(self, X):

@@ -128,7 +128,7 @@ def holds_numbers(series) -> bool:
         return False
     try:
         to_float(series)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

@@ -377,7 +377,7 @@ class Inputs:
     def _objects_as_float(self, j: int, values: np.ndarray) -> np.ndarray:
         try:
             return values.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"column {self._column_name(j)!r} of X has dtype object and holds what is no "
                 f"number ({error}); encode it, or explain the whole pipeline that does"
@@ -532,6 +532,6 @@ def _factorize(values: np.ndarray) -> tuple[np.ndarray, list]:
 def _are_numbers(labels: np.ndarray) -> bool:
     try:
         labels.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True

@@ -76,6 +76,7 @@ def test_lists_and_objects_with_missing_values():
         (np.array([["2020-01-01"]], dtype="datetime64[D]"), "datetime64"),
         (np.array([[1, 2], [3, "tall"]], dtype=object), "column 1 .*dtype object.*tall"),
         (np.array([[1, pd.NA]], dtype=object), "column 1 .*dtype object"),
+        (np.array([[1, 10**400]], dtype=object), "column 1 .*dtype object.*too large"),
     ],
 )
 def test_arrays_that_are_no_numbers(X, message):
