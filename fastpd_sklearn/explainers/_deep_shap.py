@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastpd_sklearn.core.attribution import INDICES
 from fastpd_sklearn.core.background import KeptCoverage
 from fastpd_sklearn.core.effort import deep_table_effort, pair_effort
 from fastpd_sklearn.core.model import CoreModel
@@ -43,6 +44,7 @@ class PairEngine(DeepEngine):
     are exact, and the cheaper one is taken: pairs for up to some hundred rows against 20 000.
     """
 
+    indices = tuple(INDICES)
     trial: Trial
 
     def derive(self) -> None:

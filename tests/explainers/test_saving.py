@@ -69,6 +69,7 @@ KINDS = {
     "counted masks": FastPDExplainer(output="shap"),
     "kept rows": FastPDExplainer(output="component", features=[0, ("x1", 2)]),
     "walked rows": FastPDExplainer(output="component", max_order=2),
+    "pairs of rows": FastPDExplainer(output="shap", n_jackknife=3),
     "response": FastPDExplainer(response_method="predict_proba", target="mid"),
     "covers": PathDependentExplainer(output="shap_interaction"),
     "groups": FastPDExplainer(groups={"g": [0, 3]}, output="banzhaf", n_jackknife=2),
@@ -85,6 +86,8 @@ def make(kind, monkeypatch, model, classifier):
         monkeypatch.setattr(_empirical, "make_background", lambda core: KeptRows())
     if kind == "walked rows":
         monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
+    if kind == "pairs of rows":
+        monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
     which = classifier if kind == "response" else model
     weights = None if kind in ("counted masks", "response") else WEIGHTS
     return clone(KINDS[kind]).fit(which, X, sample_weight=weights)
