@@ -316,7 +316,9 @@ class DeepEngine(BackgroundEngine):
         engine = object.__new__(EmpiricalEngine)
         engine.__dict__.update({k: v for k, v in self.__dict__.items() if k not in left})
         engine.core, engine.background = CoreModel(*self.walks.made_from), None
-        engine.add_rows(self.rows, self.weights)
+        engine.derive()
+        if self.rows is not None:  # as it is for groups of the background that are still empty
+            engine.add_rows(self.rows, self.weights)
         return engine
 
     def counted(self) -> EmpiricalEngine:

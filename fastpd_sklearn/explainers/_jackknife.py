@@ -114,7 +114,7 @@ class Jackknife:
     def counted(self) -> Jackknife:
         """The same groups in engines that others can be merged with."""
         parts = tuple(part and part.counted() for part in self.parts)
-        return replace(self, parts=parts)
+        return replace(self, empty=self.empty.counted(), parts=parts)
 
     def replicates(self) -> Iterator[Replicate]:
         """The background without one group after the other."""

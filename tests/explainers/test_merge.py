@@ -308,6 +308,19 @@ def test_keeping_in_different_ways(monkeypatch, model, walked_first):
     assert_allclose(one.intercept_error_, whole.intercept_error_, rtol=1e-9)
 
 
+def test_a_group_may_get_its_first_rows_after_merging(monkeypatch, model):
+    """Groups without rows change their way of keeping rows along with all others."""
+    fit = FastPDExplainer(output="component", n_jackknife=20).fit
+    monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
+    merged = fit(model, X[:3])
+    monkeypatch.undo()
+    counted, whole = fit(model, X[3:6]), fit(model, X)
+    merged.merge(counted).partial_fit(X[6:20])
+    rest = fit(model, X[20:]).merge(merged)  # in which every group has both kinds of rows
+    assert_same(rest, whole, X)
+    assert_allclose(rest.standard_error(X[:5]), whole.standard_error(X[:5]), rtol=1e-9)
+
+
 def test_a_model_that_is_only_called_may_be_a_copy():
     Z = np.nan_to_num(X)
     model = LinearRegression().fit(Z, Z[:, 0])
