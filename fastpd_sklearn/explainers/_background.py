@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from fastpd_sklearn.core.attribution import INDICES
 from fastpd_sklearn.core.background import check_array, join_rows, pack_rows, unpack_rows
 from fastpd_sklearn.core.effort import BackgroundEffort, background_effort
 from fastpd_sklearn.core.model import CoreModel
@@ -277,6 +278,21 @@ class DeepEngine(BackgroundEngine):
     players : sequence of ndarray of int
     n_jobs : int or None
     """
+
+    indices = tuple(INDICES)
+
+    def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
+        """Values of terms under an index, shape (n_rows, n_terms, n_outputs)."""
+        if index != "component":
+            return self._counts.index_values(X, index, terms)
+        return super().index_values(X, index, terms)
+
+    def index_blocks(self, X, index: str, terms: list[Term], n_values: int):
+        """What :meth:`index_values` gives, some terms at a time."""
+        if index != "component":
+            yield from self._counts.index_blocks(X, index, terms, n_values)
+        else:
+            yield from super().index_blocks(X, index, terms, n_values)
 
     def _sums(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> list[np.ndarray]:
         total, curves = self.walks.single_components(

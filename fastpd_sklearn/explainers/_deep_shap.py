@@ -7,12 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastpd_sklearn.core.attribution import INDICES
-from fastpd_sklearn.core.background import KeptCoverage
 from fastpd_sklearn.core.effort import deep_table_effort, pair_effort
-from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.pair_values import RowPairs, n_words_of
-from fastpd_sklearn.explainers._background import DeepEngine
+from fastpd_sklearn.explainers._background import BackgroundEngine, DeepEngine
 from fastpd_sklearn.explainers._cost import REPORT, Outlook
 from fastpd_sklearn.explainers._protocol import Term
 
@@ -44,7 +41,6 @@ class PairEngine(DeepEngine):
     are exact, and the cheaper one is taken: pairs for up to some hundred rows against 20 000.
     """
 
-    indices = tuple(INDICES)
     trial: Trial
 
     def derive(self) -> None:
@@ -61,23 +57,20 @@ class PairEngine(DeepEngine):
 
     def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
         """Values of terms under an index, shape (n_rows, n_terms, n_outputs)."""
-        if index == "component":
+        if index == "component" or self._by_tables(X.shape[0], terms):
             return super().index_values(X, index, terms)
         rows = self.bin(X)
-        if self._by_tables(rows.n_rows, terms):
-            core = CoreModel(*self.walks.made_from)
-            coverage = KeptCoverage(core, self.rows, self.weights, self.total)
-            values = core.attribute(rows, coverage, index, terms, self.n_threads)
-        else:
-            threads = self.threads_for(rows.n_rows * self.n_rows)
-            values, _ = self.pairs.values(rows, self.rows, self._share(), index, terms, threads)
+        threads = self.threads_for(rows.n_rows * self.n_rows)
+        values, _ = self.pairs.values(rows, self.rows, self._share(), index, terms, threads)
         return values.transpose(2, 0, 1)
 
     def index_blocks(self, X, index: str, terms: list[Term], n_values: int):
-        """What :meth:`index_values` gives, in large blocks, since terms share the walks."""
-        if index != "component":
+        """What :meth:`index_values` gives, in large blocks where terms share the walks."""
+        if index == "component" or self._by_tables(X.shape[0], terms):
+            yield from super().index_blocks(X, index, terms, n_values)
+        else:
             n_values = max(n_values, BLOCK_VALUES)
-        yield from super().index_blocks(X, index, terms, n_values)
+            yield from BackgroundEngine.index_blocks(self, X, index, terms, n_values)
 
     def outlook(self, n_rows: int, index: str, terms: list[Term]) -> Outlook | None:
         """What the values of some terms will take for so many rows."""

@@ -16,6 +16,7 @@ from sklearn.inspection import partial_dependence
 from fastpd_sklearn import FastPDExplainer
 from fastpd_sklearn.core.effort import BackgroundEffort
 from fastpd_sklearn.core.model import CoreModel
+from fastpd_sklearn.decomposition import importance
 from fastpd_sklearn.explainers import _fastpd
 from fastpd_sklearn.explainers._background import DeepEngine
 from fastpd_sklearn.explainers._fastpd import walks_sooner
@@ -87,6 +88,19 @@ def test_both_engines_agree(monkeypatch, ways, name, output, groups, weighted):
     assert_array_equal(walked.get_feature_names_out(), by_masks.get_feature_names_out())
     assert_allclose(walked.transform(X), by_masks.transform(X), rtol=0, atol=1e-10)
     assert ("_counts" in walked._fitted.engine.__dict__) == (not ways)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_walks_do_not_give_is_counted(monkeypatch, name):
+    """The engine is chosen for what is asked for first, and nobody sees which one it is."""
+    walked, by_masks, X = fit_both(monkeypatch, name)
+    for output, order in (("shap", 1), ("total", 1), ("banzhaf", 2), ("component", None)):
+        terms = by_masks._fitted.engine.common_terms(order)
+        terms = [(k,) for k in range(4)] + [term for term in terms if len(term) > 1]
+        shown = [e._fitted.showing(output, terms) for e in (walked, by_masks)]
+        assert_allclose(*(f.evaluate(X, f.recipe) for f in shown), rtol=0, atol=1e-10)
+    found = [importance(e, X).shap_importances for e in (walked, by_masks)]
+    assert_allclose(*found, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", MODELS)
