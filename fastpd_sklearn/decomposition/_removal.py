@@ -252,6 +252,11 @@ class FeatureRemover(ModelExplainer):
         _checks.check_choice("scale", self.scale, SCALES)
         _checks.check_n_jobs(self.n_jobs)
         check_random_state(self.random_state)
+        if isinstance(self.estimator, str | list | tuple | np.ndarray):
+            raise TypeError(
+                f"estimator={self.estimator!r} is no model; name the features to remove by "
+                "FeatureRemover(features=...)"
+            )
         self._removed()
 
     def _removed(self) -> list:

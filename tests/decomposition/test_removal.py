@@ -458,3 +458,11 @@ def test_rows_are_checked():
     broken[0, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         remover.predict(broken)
+
+
+@pytest.mark.parametrize("features", ["sex", ["sex"], ("sex", "age"), np.array([0])])
+def test_features_in_place_of_the_estimator_are_refused(features):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    model = DecisionTreeRegressor(max_depth=2).fit(X, X[:, 0])
+    with pytest.raises(TypeError, match=r"is no model; name .* by FeatureRemover\(features="):
+        FeatureRemover(features).fit(model, X)
