@@ -369,7 +369,7 @@ class ImportanceDisplay:
         if not isinstance(importance, Importance):
             raise TypeError(
                 "from_importance takes what decomposition.importance(model, X) returns, and got a "
-                f"{type(importance).__name__}"
+                f"{type(importance).__name__}; HStatistics are drawn from their to_frame()"
             )
         check_choice("by", by, BY)
         rest = np.atleast_1d(importance.remainder_importance)

@@ -238,7 +238,7 @@ def effect_label(what: str, response: str) -> str:
 
 def _legend_look(labels, width: float) -> dict:
     """As many columns as fit into some inches."""
-    n_cols = int(width // (SMALL_LETTER * (max(map(len, labels)) + 7)))
+    n_cols = int(width // (SMALL_LETTER * (max(map(len, labels)) + 9)))
     n_cols = min(max(1, n_cols), len(labels))
     return {"frameon": False, "fontsize": "small", "title_fontsize": "small", "ncols": n_cols}
 
@@ -261,10 +261,12 @@ def tell_confidence(figure, ax, confidence: float, is_own_figure: bool) -> None:
     """
     text = f"{100 * confidence:.4g}% intervals: error of the background, not of the model"
     look = {"fontsize": "small", "color": "0.35"}
+    broken = text.replace(": ", ":\n")
     if is_own_figure:
-        figure.supxlabel(text, x=0.99, ha="right", **look)
+        is_narrow = SMALL_LETTER * len(text) > 0.95 * figure.get_figwidth()
+        figure.supxlabel(broken if is_narrow else text, x=0.99, ha="right", **look)
     else:
-        ax.set_title(text.replace(": ", ":\n"), loc="left", **look)
+        ax.set_title(broken, loc="left", **look)
 
 
 def draw_density(ax, values, weights=None, edges=None, density_kw=None):

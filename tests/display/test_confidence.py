@@ -128,3 +128,14 @@ def test_a_confidence_that_makes_no_sense(data, model, confidence):
     for display in (MainEffectDisplay, ImportanceDisplay):
         with pytest.raises(ValueError, match="should be a number between 0 and 1"):
             display.from_estimator(model, data, n_jackknife=G, confidence=confidence)
+
+
+def test_note_lies_within_a_figure_of_one_panel(data, model):
+    figure = MainEffectDisplay.from_estimator(model, data, features=[0], n_jackknife=G).figure_
+    figure.canvas.draw()
+    (text,) = figure.texts
+    note = text.get_window_extent()
+    assert note.x0 >= 0
+    assert note.y0 >= 0
+    assert note.x1 <= figure.bbox.x1
+    assert not note.overlaps(figure.axes[0].xaxis.label.get_window_extent())

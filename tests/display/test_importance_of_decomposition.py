@@ -77,5 +77,5 @@ def test_classes_are_parts_of_bars(classifier, X):
 def test_bars_of_what(found):
     with pytest.raises(ValueError, match="by='row' is none of"):
         ImportanceDisplay.from_importance(found, by="row")
-    with pytest.raises(TypeError, match="got a ndarray"):
+    with pytest.raises(TypeError, match=r"got a ndarray; HStatistics .* to_frame"):
         ImportanceDisplay.from_importance(found.term_importances)

@@ -19,6 +19,7 @@ from fastpd_sklearn.display import (
     MainEffectDisplay,
     ThreeWayDisplay,
     WaterfallDisplay,
+    _style,
 )
 from fastpd_sklearn.display import _style as style
 from fastpd_sklearn.display import _text as text
@@ -326,3 +327,13 @@ def test_figures_pickle(model, X):
     figure = MainEffectDisplay.from_estimator(model, X, features=[0]).figure_
     ticks = figure.axes[0].get_xticks()
     assert_array_equal(pickle.loads(pickle.dumps(figure)).axes[0].get_xticks(), ticks)
+
+
+def test_a_legend_of_seven_names_lies_within_its_figure():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    names = ["main effects", *(f"{n}-way interactions" for n in range(2, 7)), "mean |SHAP value|"]
+    figure, ax = plt.subplots(figsize=(6.4, 3), layout="constrained")
+    handles = [ax.barh(0, 1) for _ in names]
+    legend = _style.draw_legend(figure, ax, handles, names, True)
+    figure.canvas.draw()
+    assert_within(legend, figure)
