@@ -3,7 +3,6 @@
 from unittest import SkipTest
 
 import pytest
-import sklearn
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
@@ -14,11 +13,12 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from xgboost import XGBRegressor
 
 from fastpd_sklearn.decomposition import FeatureRemover
+from tests.versions import older
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.skipif(
-        tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9),
+        older("scikit-learn", "1.9"),
         reason="scikit-learn 1.9 checks more, and its forests draw their samples by weight",
     ),
 ]

@@ -615,7 +615,7 @@ def test_common_checks(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(ALEExplainer(model), on_skip=None)
-    assert len(results) >= 55
+    assert len(results) > 50
 
 
 def test_in_a_pipeline(data, target):

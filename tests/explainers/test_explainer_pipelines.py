@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA
@@ -42,6 +41,7 @@ from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExp
 from fastpd_sklearn.explainers import CategoryCurve, StepCurve
 from fastpd_sklearn.forest import register_transformer
 from tests.explainers.games import Game, subsets
+from tests.versions import older
 
 pd = pytest.importorskip("pandas")
 
@@ -383,7 +383,7 @@ def test_words_in_one_column():
 
 
 @pytest.mark.skipif(
-    [int(part) for part in sklearn.__version__.split(".")[:2]] < [1, 9],
+    older("scikit-learn", "1.9"),
     reason="scikit-learn's own ColumnTransformer takes no frames of polars 2 before 1.9",
 )
 def test_polars(data, target):

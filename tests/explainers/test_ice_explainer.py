@@ -341,7 +341,7 @@ def test_common_checks(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(ICEExplainer(model), on_skip=None)
-    assert len(results) >= 55
+    assert len(results) > 50
 
 
 def test_pickles(data, target):

@@ -352,7 +352,7 @@ def test_explanations_are_those_of_the_definition(name, output):
     reader, reading = read(model)
     allowed = 20 * rounding_of(reader, reading)
     for k, names in enumerate(explainer.terms_):
-        term = tuple(int(name[1:]) for name in names)
+        term = tuple(int(name[-1]) for name in names)
         assert np.all(np.abs(values[:, k] - oracles.INDICES[output](game, term)) <= allowed)
 
 

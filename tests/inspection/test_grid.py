@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 import sklearn.inspection
 from lightgbm import LGBMRegressor
 from numpy.testing import assert_allclose
@@ -13,6 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBRegressor
 
 from fastpd_sklearn.inspection import partial_dependence
+from tests.versions import older
 
 from .oracle import by_definition, close
 
@@ -123,7 +123,7 @@ def test_polars(frame):
 
 
 @pytest.mark.skipif(
-    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9),
+    older("scikit-learn", "1.9"),
     reason="scikit-learn's own models take no categories of polars before 1.9",
 )
 def test_polars_categories(frame, target):

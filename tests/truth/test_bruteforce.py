@@ -8,6 +8,7 @@ import pytest
 from tests import oracles
 from tests.truth.cases import MAKERS, N_BACKGROUND, forest_predict, make_case, two_dimensional
 from tests.truth.helpers import assert_is_game, make_explainer
+from tests.versions import older
 
 WEIGHTS = np.arange(N_BACKGROUND) % 5 / 2.0
 N_COLUMNS = 4
@@ -90,6 +91,8 @@ def test_interventional(name, setting, output, max_order):
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MAKERS)
 def test_path_dependent(name, setting, output, max_order):
+    if name == "xgboost vector leaves" and older("xgboost", "3.0"):
+        pytest.skip("XGBoost keeps no covers of trees with vector leaves before 3.0")
     case = make_case(name)
     explainer = fitted(case, "path", output, setting, max_order)
     _, names = players_of(case, SETTINGS[setting][1])

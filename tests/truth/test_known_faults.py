@@ -24,6 +24,7 @@ from sklearn.tree import DecisionTreeRegressor
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
 from fastpd_sklearn.forest import find_reader
 from tests.truth.toys import ForestModel, make_forest
+from tests.versions import older
 
 BOTH = pytest.mark.parametrize("explainer_class", [FastPDExplainer, PathDependentExplainer])
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -233,6 +234,9 @@ def leaf_only(objective, y, kind=xgb.XGBRegressor, **params):
     return model.fit(X, y), X
 
 
+@pytest.mark.skipif(
+    older("xgboost", "3.1"), reason="XGBoost itself misreads what later releases have stored"
+)
 @pytest.mark.parametrize("text", ["[2.8E-1]", "2.8E-1", "[0.28]"])
 def test_a11_base_score_as_a_list(text):
     """The base score is stored as a number or as a list of numbers, on the scale of the mean."""
