@@ -166,6 +166,19 @@ class TreeExplainer:
             For what is refused.
         ArithmeticError
             If the values do not add up.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn.shap_compat import TreeExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> TreeExplainer(model, X).shap_values(X)
+        array([[-1., -1.],
+               [-3.,  1.],
+               [ 1., -3.],
+               [ 3.,  3.]])
         """
         _refuse(tree_limit, approximate)
         rows, is_single = _as_rows(X)
@@ -189,6 +202,21 @@ class TreeExplainer:
         ndarray of shape (n_rows, n_columns, n_columns), or with a last axis of n_outputs
             Symmetric; a row of a matrix adds up to the feature's SHAP value. Half of a pair's
             interaction stands in each of its two places.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn.shap_compat import TreeExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = TreeExplainer(model, X)
+        >>> matrices = explainer.shap_interaction_values(X)
+        >>> matrices[3]
+        array([[2., 1.],
+               [1., 2.]])
+        >>> bool(np.allclose(matrices.sum(axis=2), explainer.shap_values(X)))
+        True
         """
         _refuse(tree_limit, False)
         rows, is_single = _as_rows(X)

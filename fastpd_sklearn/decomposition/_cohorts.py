@@ -95,6 +95,18 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         ------
         ValueError, TypeError
             For bad input; the message says which argument and what to do.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.decomposition import CohortExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> cohorts = CohortExplainer(FastPDExplainer(output="shap"), by=0).fit(model, X)
+        >>> cohorts.cohorts_, cohorts.intercepts_.ravel()
+        (array([0., 1.]), array([0., 4.]))
         """
         if not isinstance(self.explainer, BaseExplainer):
             raise TypeError(
@@ -173,6 +185,19 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         ------
         ValueError
             If a row is of a cohort that there was no background for.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.decomposition import CohortExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> cohorts = CohortExplainer(FastPDExplainer(output="shap"), by=0).fit(model, X)
+        >>> cohorts.transform(X[2:])
+        array([[ 0., -4.],
+               [ 0.,  4.]])
         """
         X = self._check_X(X)
         out = np.empty((X.shape[0], len(self.get_feature_names_out())))
@@ -193,6 +218,18 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         -------
         dict of Explanation
             By label, of the rows of that cohort in their order; of cohorts that ``X`` has rows of.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.decomposition import CohortExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> cohorts = CohortExplainer(FastPDExplainer(output="shap"), by=0).fit(model, X)
+        >>> cohorts.explain(X)[1.0]["x1"]
+        array([-4.,  4.])
         """
         X = self._check_X(X)
         return {
@@ -229,6 +266,18 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of str objects
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.decomposition import CohortExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> cohorts = CohortExplainer(FastPDExplainer(output="shap"), by=0).fit(model, X)
+        >>> cohorts.get_feature_names_out()
+        array(['x0', 'x1'], dtype=object)
         """
         check_is_fitted(self)
         return next(iter(self.explainers_.values())).get_feature_names_out(input_features)
@@ -239,6 +288,15 @@ class CohortExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         sklearn.utils.metadata_routing.MetadataRouter
+
+        Examples
+        --------
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn.decomposition import CohortExplainer
+        >>> cohorts = CohortExplainer(FastPDExplainer(DecisionTreeRegressor()), by=0)
+        >>> cohorts.get_metadata_routing().consumes("fit", ["sample_weight"])
+        set()
         """
         mapping = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(self)

@@ -43,6 +43,17 @@ class HStatistics:
     See Also
     --------
     h_statistic : Makes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn.decomposition import h_statistic
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> statistics = h_statistic(model, X)
+    >>> statistics.terms, statistics.h_squared.round(3), statistics.unnormalized
+    ((('x0', 'x1'),), array([0.333]), array([2.]))
     """
 
     terms: tuple[tuple[str, ...], ...]
@@ -66,6 +77,17 @@ class HStatistics:
         pandas.DataFrame
             Columns ``term``, ``output`` if there are several, ``h``, ``h_squared`` and
             ``unnormalized``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn.decomposition import h_statistic
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> h_statistic(model, X).to_frame().round(3)
+            term      h  h_squared  unnormalized
+        0  x0:x1  0.577      0.333           2.0
         """
         import pandas as pd
 

@@ -55,6 +55,23 @@ class Importance:
     --------
     importance : Makes it.
     fastpd_sklearn.display.ImportanceDisplay.from_importance : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn.decomposition import importance
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> found = importance(model, X)
+    >>> found.terms
+    (('x0',), ('x1',), ('x0', 'x1'))
+    >>> found.term_importances
+    array([2., 2., 2.])
+    >>> found.term_variance_shares.round(3)
+    array([0.333, 0.333, 0.333])
+    >>> found.shap_importances
+    array([2., 2.])
     """
 
     terms: tuple[tuple[str, ...], ...]
@@ -121,6 +138,18 @@ class Importance:
             * ``order``, ``output``, ``importance``, ``joint_importance``, ``variance_share``,
 
             without ``output`` if there is one, and without SHAP if there are no such values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn.decomposition import importance
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> importance(model, X).to_frame(by="order").round(3)
+           order  importance  joint_importance  variance_share
+        0      1         4.0               2.0           0.667
+        1      2         2.0               2.0           0.333
         """
         import pandas as pd
 

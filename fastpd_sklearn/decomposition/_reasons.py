@@ -33,6 +33,19 @@ class ReasonCodes:
         remainder included.
     index : sequence of length n_rows
         Names of the rows: the index of a pandas data frame, else their positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn import FastPDExplainer
+    >>> from fastpd_sklearn.decomposition import reason_codes
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> explainer = FastPDExplainer(output="shap").fit(model, X)
+    >>> reasons = reason_codes(explainer, X[1:2], k=2)
+    >>> reasons.terms[0, 0], reasons.values[0], reasons.shares[0].round(2)
+    (('x0',), array([-3.,  1.]), array([0.75, 0.25]))
     """
 
     terms: np.ndarray
@@ -53,6 +66,20 @@ class ReasonCodes:
         -------
         pandas.DataFrame
             Columns ``row``, ``rank`` from 1 on, ``term``, ``value`` and ``share``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.decomposition import reason_codes
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = FastPDExplainer(output="shap").fit(model, X)
+        >>> reason_codes(explainer, X[1:2], k=2).to_frame().round(2)
+           row  rank term  value  share
+        0    0     1   x0   -3.0   0.75
+        1    0     2   x1    1.0   0.25
         """
         import pandas as pd
 

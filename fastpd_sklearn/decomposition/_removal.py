@@ -357,6 +357,16 @@ class FeatureRemover(ModelExplainer):
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
             The class of the largest probability, or margin, for classifiers; for regressors the
             mean prediction, or, on the raw scale, the inverse link of the mean.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn.decomposition import FeatureRemover
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> FeatureRemover(features=[1]).fit(model, X).predict(X)
+        array([0., 0., 4., 4.])
         """
         check_is_fitted(self)
         return self._fitted.predict(self._check_X(X))
@@ -374,6 +384,19 @@ class FeatureRemover(ModelExplainer):
         ndarray of shape (n_rows, n_classes)
             With ``scale="response"`` the mean of the model's ``predict_proba``; on the raw
             scale the inverse link of the mean margin. In the order of ``classes_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from fastpd_sklearn.decomposition import FeatureRemover
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeClassifier().fit(X, ["no", "no", "no", "yes"])
+        >>> FeatureRemover(features=[1]).fit(model, X).predict_proba(X)
+        array([[1. , 0. ],
+               [1. , 0. ],
+               [0.5, 0.5],
+               [0.5, 0.5]])
         """
         check_is_fitted(self)
         return self._fitted.probabilities(self._check_X(X))
@@ -390,6 +413,17 @@ class FeatureRemover(ModelExplainer):
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
             The mean margin; there is none where ``scale="response"`` averages probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.ensemble import GradientBoostingClassifier
+        >>> from fastpd_sklearn.decomposition import FeatureRemover
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = GradientBoostingClassifier(n_estimators=3).fit(X, [0, 0, 1, 1])
+        >>> without = FeatureRemover(features=[0]).fit(model, X)
+        >>> bool(np.allclose(without.decision_function(X), model.decision_function(X).mean()))
+        True
         """
         check_is_fitted(self)
         return self._fitted.decisions(self._check_X(X))
@@ -406,6 +440,17 @@ class FeatureRemover(ModelExplainer):
         Returns
         -------
         float
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn.decomposition import FeatureRemover
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> y = model.predict(X)
+        >>> round(FeatureRemover(features=[1]).fit(model, X).score(X, y), 3)
+        0.333
         """
         metric = accuracy_score if _models.kind_of(self) == "classifier" else r2_score
         return metric(y, self.predict(X), sample_weight=sample_weight)
@@ -424,6 +469,17 @@ class FeatureRemover(ModelExplainer):
         ------
         TypeError
             If the model is no tree ensemble: it is called to predict.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn.decomposition import FeatureRemover
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> remover = FeatureRemover(features=[1]).fit(model, X).detach()
+        >>> hasattr(remover, "estimator_"), remover.predict(X)
+        (False, array([0., 0., 4., 4.]))
         """
         if self.__sklearn_is_fitted__() and isinstance(self._fitted.explainer, VanillaPDExplainer):
             raise TypeError("FeatureRemover calls this model to predict and cannot do without it")

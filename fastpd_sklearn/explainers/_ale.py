@@ -299,6 +299,19 @@ default="auto"
         ------
         ValueError
             For a category that the background does not have.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn import ALEExplainer
+        >>> class Product:
+        ...     def predict(self, X):
+        ...         return X[:, 0] * X[:, 1]
+        >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+        >>> ALEExplainer(features=[0]).fit(Product(), X).transform(X)
+        array([[-2. ],
+               [-0.5],
+               [ 2.5]])
         """
         check_is_fitted(self)
         fitted = self._fitted
@@ -340,6 +353,18 @@ default="auto"
         -------
         ndarray of str objects
             ``"x0"``, ``"x0:x3"``; followed by ``"__class"`` if there are several outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn import ALEExplainer
+        >>> class Product:
+        ...     def predict(self, X):
+        ...         return X[:, 0] * X[:, 1]
+        >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+        >>> explainer = ALEExplainer(features=[0, (0, 1)]).fit(Product(), X)
+        >>> explainer.get_feature_names_out()
+        array(['x0', 'x0:x1'], dtype=object)
         """
         check_is_fitted(self)
         fitted = self._fitted

@@ -42,6 +42,14 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
     ``v_S(x)`` is the expected response given, in the explainer's sense, the features ``S`` of
     the row ``x``. A subclass says what an :class:`~fastpd_sklearn.explainers.Engine` computes
     it: :meth:`_make_engine`.
+
+    Examples
+    --------
+    >>> from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
+    >>> from fastpd_sklearn.explainers import BaseExplainer
+    >>> explainers = FastPDExplainer(), PathDependentExplainer(), VanillaPDExplainer()
+    >>> [isinstance(explainer, BaseExplainer) for explainer in explainers]
+    [True, True, True]
     """
 
     def __init__(
@@ -127,6 +135,19 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         Returns
         -------
         self : object
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = FastPDExplainer().fit(model, X[:2])
+        >>> explainer.intercept_
+        array([0.])
+        >>> explainer.partial_fit(X[2:]).intercept_
+        array([2.])
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight=sample_weight)
@@ -301,6 +322,19 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         ndarray of shape (n_rows, n_terms * n_outputs), float64
             In the unit of the response; :meth:`get_feature_names_out` names the columns. A
             data frame if :meth:`set_output` asks for one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> FastPDExplainer(output="shap").fit(model, X).transform(X)
+        array([[-1., -1.],
+               [-3.,  1.],
+               [ 1., -3.],
+               [ 3.,  3.]])
         """
         check_is_fitted(self)
         fitted = self._fitted
@@ -322,6 +356,20 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         Returns
         -------
         Explanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = FastPDExplainer(output="component", max_order=1).fit(model, X)
+        >>> explanation = explainer.explain(X)
+        >>> explanation["x0"], explanation.remainder
+        (array([-2., -2.,  2.,  2.]), array([ 2., -2., -2.,  2.]))
+        >>> explanation.base_values + explanation.sum() + explanation.remainder
+        array([0., 0., 0., 8.])
         """
         check_is_fitted(self)
         fitted = self._fitted
@@ -496,6 +544,23 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             ``standard_error``, ``lower`` and ``upper``, each of the shape of ``average``: the error
             that comes from the background, not that of the model, and a confidence interval for
             each point by Student's t.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = FastPDExplainer().fit(model, X)
+        >>> result = explainer.partial_dependence(0, grid=[0.0, 0.4, 1.0])
+        >>> result.average
+        array([[0., 0., 4.]])
+        >>> result.curve.breaks, result.curve.levels
+        (array([0.5]), array([[0., 4.]]))
+        >>> explainer.partial_dependence((0, 1)).average
+        array([[[0., 0.],
+                [0., 8.]]])
         """
         check_is_fitted(self)
         _checks.check_confidence(confidence)
@@ -528,6 +593,19 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         ValueError
             If the model is no step function of the features, or the surface has more than a
             million levels; :meth:`partial_dependence` takes a grid instead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> surface = FastPDExplainer().fit(model, X).step_surface((0, 1))
+        >>> surface.breaks, surface.levels
+        ((array([0.5]), array([0.5])), array([[[0., 0., 0.],
+                [0., 8., 8.],
+                [0., 8., 8.]]]))
         """
         check_is_fitted(self)
         return step_surface(self._fitted, features)
@@ -557,6 +635,18 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         ------
         ValueError
             For a group of several columns, or if no background says which points to take.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> result = FastPDExplainer().fit(model, X).pairwise_partial_dependence()
+        >>> result.pairs, result.average
+        (array([[0, 1]]), array([[[[0., 0.],
+                 [0., 8.]]]]))
         """
         check_is_fitted(self)
         _checks.check_resolution(grid_resolution)
@@ -577,6 +667,19 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         -------
         ndarray of str objects
             ``"x0"``, ``"x0:x3"``; followed by ``"__class"`` if there are several outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = FastPDExplainer(output="component").fit(model, X)
+        >>> explainer.get_feature_names_out()
+        array(['x0', 'x1', 'x0:x1'], dtype=object)
+        >>> explainer.get_feature_names_out(["width", "height"])
+        array(['width', 'height', 'width:height'], dtype=object)
         """
         check_is_fitted(self)
         fitted = self._fitted

@@ -70,6 +70,14 @@ class StepCurve:
             ``breaks``, ``levels`` (a list an output), ``missing`` (a level an output, or None) and
             ``closed``: "left" if a number that equals a break belongs to the piece above it,
             else "right".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import StepCurve
+        >>> curve = StepCurve(np.array([2.5]), np.array([[1.0, 7.0]]), None, False, False)
+        >>> curve.to_dict()
+        {'breaks': [2.5], 'levels': [[1.0, 7.0]], 'missing': None, 'closed': 'right'}
         """
         return {
             "breaks": self.breaks.tolist(),
@@ -86,6 +94,16 @@ class StepCurve:
         pandas.DataFrame
             Columns ``lower`` and ``upper``, the ends of the piece (NaN for missing values),
             ``output`` if there are several, and ``value``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import StepCurve
+        >>> curve = StepCurve(np.array([2.5]), np.array([[1.0, 7.0]]), None, False, False)
+        >>> curve.to_frame()
+           lower  upper  value
+        0   -inf    2.5    1.0
+        1    2.5    inf    7.0
         """
         ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
         levels = self.levels
@@ -259,6 +277,14 @@ class CategoryCurve:
         -------
         dict
             ``categories``, and ``levels`` (a list an output).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import CategoryCurve
+        >>> curve = CategoryCurve(np.array(["a", "b"]), np.array([[1.0, 7.0]]))
+        >>> curve.to_dict()
+        {'categories': ['a', 'b'], 'levels': [[1.0, 7.0]]}
         """
         return {"categories": self.categories.tolist(), "levels": self.levels.tolist()}
 
@@ -269,6 +295,16 @@ class CategoryCurve:
         -------
         pandas.DataFrame
             Columns ``category``, ``output`` if there are several, and ``value``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import CategoryCurve
+        >>> curve = CategoryCurve(np.array(["a", "b"]), np.array([[1.0, 7.0]]))
+        >>> curve.to_frame()
+          category  value
+        0        a    1.0
+        1        b    7.0
         """
         return _frame({"category": self.categories}, self.levels)
 
@@ -337,6 +373,16 @@ class StepSurface:
         dict
             ``breaks`` (two lists), ``levels`` (nested lists: outputs, pieces of the first number,
             pieces of the second), ``allow_nan``, and ``closed`` as of :class:`StepCurve`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import StepSurface
+        >>> levels = np.array([[[1.0, 2.0], [3.0, 4.0]]])
+        >>> surface = StepSurface((np.array([0.0]), np.array([5.0])), levels, False, False, False)
+        >>> plain = surface.to_dict()
+        >>> plain["breaks"], plain["levels"], plain["closed"]
+        ([[0.0], [5.0]], [[[1.0, 2.0], [3.0, 4.0]]], 'right')
         """
         return {
             "breaks": [breaks.tolist() for breaks in self.breaks],
@@ -353,6 +399,19 @@ class StepSurface:
         pandas.DataFrame
             Columns ``lower_0``, ``upper_0``, ``lower_1``, ``upper_1`` (NaN for missing values),
             ``output`` if there are several, and ``value``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import StepSurface
+        >>> levels = np.array([[[1.0, 2.0], [3.0, 4.0]]])
+        >>> surface = StepSurface((np.array([0.0]), np.array([5.0])), levels, False, False, False)
+        >>> surface.to_frame()
+           lower_0  upper_0  lower_1  upper_1  value
+        0     -inf      0.0     -inf      5.0    1.0
+        1     -inf      0.0      5.0      inf    2.0
+        2      0.0      inf     -inf      5.0    3.0
+        3      0.0      inf      5.0      inf    4.0
         """
         shape = self.levels.shape[1:]
         columns = {}

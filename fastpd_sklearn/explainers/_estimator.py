@@ -85,6 +85,19 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
             For bad input; the message says which argument and what to do.
         sklearn.exceptions.NotFittedError
             If the model to explain is not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> FastPDExplainer().fit(model, X, sample_weight=[1, 1, 3, 3]).intercept_
+        array([3.])
+        >>> explainer = FastPDExplainer(DecisionTreeRegressor()).fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer.intercept_
+        array([2.])
         """
         self._check_params()
         _models.check_order(X, y, type(self).__name__)
@@ -177,6 +190,17 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
         sklearn.utils.metadata_routing.MetadataRouter
             The explainer's own request, for the weights of its background, and those of the
             estimator's ``fit``.
+
+        Examples
+        --------
+        >>> from sklearn import config_context
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> with config_context(enable_metadata_routing=True):
+        ...     model = DecisionTreeRegressor().set_fit_request(sample_weight=True)
+        ...     routing = FastPDExplainer(model).get_metadata_routing()
+        >>> routing.consumes("fit", ["sample_weight"])
+        {'sample_weight'}
         """
         return _routing.router_of(self)
 

@@ -187,6 +187,18 @@ class Explanation:
         -------
         Explanation
             By descending :meth:`mean_abs`, added up over the outputs if there are several.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 1.0, 4.0, 5.0])
+        >>> explanation = FastPDExplainer(output="shap").fit(model, X).explain(X)
+        >>> strongest = explanation.rank(1)
+        >>> strongest.terms, strongest.values.ravel(), strongest.remainder
+        ((('x0',),), array([-2., -2.,  2.,  2.]), array([-0.5,  0.5, -0.5,  0.5]))
         """
         if n_terms is not None:
             check_positive("n_terms", n_terms)
@@ -207,6 +219,17 @@ class Explanation:
         ------
         ValueError
             For outputs that do not add up.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explanation = FastPDExplainer(output="component").fit(model, X).explain(X)
+        >>> explanation.base_values + explanation.sum()
+        array([0., 0., 0., 8.])
         """
         if self.output not in _outputs.ADDITIVE:
             raise ValueError(
@@ -231,6 +254,17 @@ class Explanation:
         See Also
         --------
         BaseExplainer.mean_abs : The same without holding the values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explanation = FastPDExplainer(output="component").fit(model, X).explain(X)
+        >>> dict(zip(explanation.terms, explanation.mean_abs().tolist()))
+        {('x0',): 2.0, ('x1',): 2.0, ('x0', 'x1'): 2.0}
         """
         weights = check_weights(sample_weight, len(self))
         out = np.empty(self.values.shape[1:])
@@ -246,6 +280,20 @@ class Explanation:
         pandas.DataFrame
             Columns ``row`` (the index of ``data`` if it is a pandas data frame, else the
             position), ``term``, ``output`` if there are several, and ``value``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explanation = FastPDExplainer(output="component").fit(model, X).explain(X)
+        >>> explanation.to_frame().tail(3)
+            row   term  value
+        9     3     x0    2.0
+        10    3     x1    2.0
+        11    3  x0:x1    2.0
         """
         import pandas as pd
 
@@ -274,6 +322,18 @@ class Explanation:
         ------
         ValueError
             If the values are no SHAP values, or do not add up since terms were left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explanation = FastPDExplainer(output="shap").fit(model, X).explain(X)
+        >>> theirs = explanation.to_shap()
+        >>> theirs.values[3], theirs.base_values
+        (array([3., 3.]), array([2., 2., 2., 2.]))
         """
         import shap
 
@@ -308,6 +368,22 @@ class Explanation:
         ----------
         M. Hiabu, J. T. Meyer, M. N. Wright, "Unifying local and global model explanations by
         functional decomposition of low dimensional structures", AISTATS 2023, Corollary 2.7.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explanation = FastPDExplainer(output="component").fit(model, X).explain(X)
+        >>> explanation["x0", "x1"]
+        array([ 2., -2., -2.,  2.])
+        >>> explanation.shap_values()
+        array([[-1., -1.],
+               [-3.,  1.],
+               [ 1., -3.],
+               [ 3.,  3.]])
         """
         self._check_complete()
         phi = np.zeros((len(self), len(self.feature_names), *self.values.shape[2:]))
@@ -329,6 +405,18 @@ class Explanation:
         ------
         ValueError
             For another ``output`` than "shap_interaction".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explanation = FastPDExplainer(output="shap_interaction").fit(model, X).explain(X)
+        >>> explanation.matrices()[3]
+        array([[2., 1.],
+               [1., 2.]])
         """
         if self.output != "shap_interaction":
             raise ValueError(

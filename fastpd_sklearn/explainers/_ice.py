@@ -267,6 +267,18 @@ default="auto"
         ------
         TypeError
             If the curves are made by calling the model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import ICEExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = ICEExplainer(features=[0]).fit(model, X).detach()
+        >>> explainer.transform(X[2:])
+        array([[0., 0.],
+               [0., 8.]])
         """
         if not self._packed_names:
             raise TypeError(
@@ -418,6 +430,19 @@ default="auto"
             In the unit of the response (a derivative: by that of the feature);
             :meth:`get_feature_names_out` names the columns. A data frame if :meth:`set_output`
             asks for one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn import ICEExplainer
+        >>> class Product:
+        ...     def predict(self, X):
+        ...         return X[:, 0] * X[:, 1]
+        >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+        >>> ICEExplainer(features=[0], centered=True).fit(Product(), X).transform(X)
+        array([[0., 1., 2.],
+               [0., 2., 4.],
+               [0., 3., 6.]])
         """
         X = self._open_rows(X)
         return self._fill(X, None)
@@ -443,6 +468,20 @@ default="auto"
             n_rows, n_points); ``average`` of shape (n_outputs, n_points); ``breaks``, an ndarray of
             the places where curves may jump if the grid is exact, else None;
             ``is_categorical``; and ``output_names``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn import ICEExplainer
+        >>> class Product:
+        ...     def predict(self, X):
+        ...         return X[:, 0] * X[:, 1]
+        >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+        >>> (curves,) = ICEExplainer(features=[0]).fit(Product(), X).explain(X)
+        >>> curves.feature, curves.grid_values[0]
+        ('x0', array([0., 1., 2.]))
+        >>> curves.individual[0, 1], curves.average[0]
+        (array([0., 2., 4.]), array([0., 2., 4.]))
         """
         X = self._open_rows(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
@@ -472,6 +511,18 @@ default="auto"
         -------
         list of sklearn.utils.Bunch
             As from :meth:`explain`, without ``individual``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn import ICEExplainer
+        >>> class Product:
+        ...     def predict(self, X):
+        ...         return X[:, 0] * X[:, 1]
+        >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+        >>> explainer = ICEExplainer(features=[0]).fit(Product(), X)
+        >>> explainer.average(X, sample_weight=[1.0, 0.0, 1.0])[0].average
+        array([[0., 2., 4.]])
         """
         X = self._open_rows(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
@@ -536,6 +587,18 @@ default="auto"
         -------
         ndarray of str objects
             ``"age=35.0"``; followed by ``"__class"`` if there are several outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn import ICEExplainer
+        >>> class Product:
+        ...     def predict(self, X):
+        ...         return X[:, 0] * X[:, 1]
+        >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+        >>> explainer = ICEExplainer(features=[0]).fit(Product(), X)
+        >>> explainer.get_feature_names_out(["width", "height"])
+        array(['width=0.0', 'width=1.0', 'width=2.0'], dtype=object)
         """
         check_is_fitted(self)
         fitted, names = self._fitted, self._given_names(input_features)

@@ -80,6 +80,19 @@ class PackedModelMixin:
         -------
         self : object
             With ``estimator=None`` and without ``estimator_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import ALEExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = ALEExplainer().fit(model, X).detach()
+        >>> hasattr(explainer, "estimator_")
+        False
+        >>> explainer.transform(X).shape
+        (4, 2)
         """
         own = vars(self)
         for name in ("_packed", "estimator_"):

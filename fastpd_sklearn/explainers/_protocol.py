@@ -32,6 +32,18 @@ class Engine(Protocol):
     is_mean : bool
         Whether all values are means over the rows of the background, so that those of two
         backgrounds together are the mean of theirs by weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastpd_sklearn.explainers._vanilla import PredictionEngine
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> engine = PredictionEngine(lambda rows: rows[:, :1] * rows[:, 1:], ([0], [1]), 1)
+    >>> engine.update(X, None)
+    >>> engine.intercept
+    array([0.25])
+    >>> engine.index_values(X[3:], "shap", [(0,), (1,)]).ravel()
+    array([0.375, 0.375])
     """
 
     n_outputs: int

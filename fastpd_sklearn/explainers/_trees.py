@@ -103,6 +103,21 @@ class TreeExplainer(BaseExplainer):
         self : object
             With ``estimator=None`` and ``surrogate=None``, without ``estimator_`` and
             ``surrogate_``.
+
+        Examples
+        --------
+        >>> import pickle
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> explainer = FastPDExplainer(output="shap").fit(model, X)
+        >>> whole = len(pickle.dumps(explainer))
+        >>> len(pickle.dumps(explainer.detach())) < whole
+        True
+        >>> explainer.transform(X[3:])
+        array([[3., 3.]])
         """
         super().detach()
         vars(self).pop("surrogate_", None)

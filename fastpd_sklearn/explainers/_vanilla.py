@@ -322,5 +322,18 @@ default="auto"
         return PredictionEngine(respond, players, n_outputs), respond.head
 
     def detach(self):
-        """Raise ``TypeError``: these explanations are made by calling the model."""
+        """Raise ``TypeError``: these explanations are made by calling the model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import VanillaPDExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> VanillaPDExplainer().fit(model, X).detach()
+        Traceback (most recent call last):
+            ...
+        TypeError: VanillaPDExplainer explains by calling its model and cannot do without it
+        """
         raise TypeError("VanillaPDExplainer explains by calling its model and cannot do without it")

@@ -67,6 +67,21 @@ class Forest:
     slope_input : ndarray of shape (n_slopes,), int64
         The input that the slope multiplies, once a leaf.
     slope : ndarray of shape (n_slopes, n_values), float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn.forest import find_reader
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor(random_state=0).fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> forest = find_reader(model).read(model).forest
+    >>> forest
+    Forest(n_trees=1, n_nodes=5, n_inputs=2, n_outputs=1)
+    >>> forest.feature, forest.threshold
+    (array([ 1, -1,  0, -1, -1], dtype=int32), array([0.5, nan, 0.5, nan, nan]))
+    >>> forest.value.ravel()
+    array([0., 0., 0., 0., 8.])
     """
 
     tree_start: np.ndarray
@@ -177,6 +192,13 @@ class Forest:
         Returns
         -------
         ndarray of shape (n_rows,), or (n_rows, n_outputs) if there are several outputs
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import Forest
+        >>> forest = Forest.from_boxes(lower=[[0.0, 0.0]], upper=[[1.0, 1.0]], value=[8.0])
+        >>> forest.predict([[0.5, 0.5], [0.5, 2.0]])
+        array([8., 0.])
         """
         inputs = np.asarray(X, dtype=np.float64)
         if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
@@ -211,6 +233,13 @@ class Forest:
         -------
         ndarray of shape (n_outputs,)
             Errors are measured relative to it.
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import Forest
+        >>> forest = Forest.from_boxes([[0.0], [0.5]], [[1.0], [2.0]], [8.0, -2.0], intercept=1.0)
+        >>> forest.scale()
+        array([11.])
         """
         total = np.abs(self.intercept)
         if self.n_trees:
@@ -245,6 +274,21 @@ class Forest:
         Returns
         -------
         ndarray of shape (n_leaves,), int64
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import ForestBuilder
+        >>> builder = ForestBuilder(n_inputs=1, n_outputs=1, strict=False, single=False)
+        >>> builder.add(
+        ...     left=[1, -1, -1],
+        ...     right=[2, -1, -1],
+        ...     feature=[0, -1, -1],
+        ...     threshold=[2.5, 0.0, 0.0],
+        ...     value=[0.0, 1.0, 7.0],
+        ...     cover=[10, 6, 4],
+        ... )
+        >>> builder.build(0.0).leaf_depths()
+        array([1, 1])
         """
         depth = np.full(self.n_nodes, -1)
         level, nodes = 0, self.tree_start[:-1]
@@ -261,6 +305,14 @@ class Forest:
         Returns
         -------
         str
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import Forest
+        >>> forest = Forest.from_boxes(lower=[[0.0, 0.0]], upper=[[1.0, 1.0]], value=[8.0])
+        >>> twin = Forest.from_boxes(lower=[[0.0, 0.0]], upper=[[1.0, 1.0]], value=[8.0])
+        >>> forest.digest() == twin.digest()
+        True
         """
         found = hashlib.sha256()
         for field_ in fields(self):
@@ -292,6 +344,22 @@ class ForestBuilder:
         Number of raw outputs.
     strict, single : bool
         The compare policy of :class:`Forest`.
+
+    Examples
+    --------
+    >>> from fastpd_sklearn.forest import ForestBuilder
+    >>> builder = ForestBuilder(n_inputs=1, n_outputs=1, strict=False, single=False)
+    >>> builder.add(
+    ...     left=[1, -1, -1],
+    ...     right=[2, -1, -1],
+    ...     feature=[0, -1, -1],
+    ...     threshold=[2.5, 0.0, 0.0],
+    ...     value=[0.0, 1.0, 7.0],
+    ...     cover=[10, 6, 4],
+    ... )
+    >>> forest = builder.build(intercept=0.5)
+    >>> forest.predict([[2.5], [3.0]])
+    array([1.5, 7.5])
     """
 
     n_inputs: int
@@ -333,6 +401,24 @@ class ForestBuilder:
         missing_left, zero_as_missing, is_categorical, listed_left : array-like of bool or bool
         categories : sequence of array-like of int, or dict of node -> array-like, default=None
             The categories that each categorical node lists.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.forest import ForestBuilder
+        >>> builder = ForestBuilder(n_inputs=1, n_outputs=1, strict=False, single=False)
+        >>> builder.add(
+        ...     left=[1, -1, -1],
+        ...     right=[2, -1, -1],
+        ...     feature=[0, -1, -1],
+        ...     threshold=[np.nan, 0.0, 0.0],
+        ...     value=[0.0, 1.0, 7.0],
+        ...     cover=[10, 6, 4],
+        ...     is_categorical=[True, False, False],
+        ...     categories={0: [0, 3]},
+        ... )
+        >>> builder.build(intercept=0.0).predict([[0.0], [1.0], [3.0]])
+        array([1., 7., 1.])
         """
         left = np.asarray(left, dtype=np.int32)
         n_nodes = len(left)
@@ -380,6 +466,21 @@ class ForestBuilder:
         ValueError
             If the arrays do not describe trees (a child before its parent, a node with two
             parents, an input out of range, a leaf value that is not finite).
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import ForestBuilder
+        >>> builder = ForestBuilder(n_inputs=1, n_outputs=1, strict=False, single=False)
+        >>> builder.add(
+        ...     left=[1, -1, -1],
+        ...     right=[2, -1, -1],
+        ...     feature=[0, -1, -1],
+        ...     threshold=[2.5, 0.0, 0.0],
+        ...     value=[0.0, 1.0, 7.0],
+        ...     cover=[10, 6, 4],
+        ... )
+        >>> builder.build(intercept=0.5)
+        Forest(n_trees=1, n_nodes=3, n_inputs=1, n_outputs=1)
         """
         trees = self._trees
         sizes = np.array([len(t["left"]) for t in trees], dtype=np.int64)

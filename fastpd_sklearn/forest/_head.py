@@ -47,6 +47,20 @@ class Head:
     rounding : ndarray of shape (n_outputs,), default=None
         How far rounding may take the library's own raw outputs from the sum of the trees, where
         the reader's ``tolerance`` does not tell: for a model made of models of other libraries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastpd_sklearn.forest import Head
+    >>> head = Head(
+    ...     additive=("decision_function", "raw"),
+    ...     link="logit",
+    ...     link_method="predict_proba",
+    ...     classes=np.array(["no", "yes"]),
+    ... )
+    >>> head.respond(np.array([[0.0], [2.0]])).round(3)
+    array([[0.5  ],
+           [0.881]])
     """
 
     additive: tuple[str, ...]
@@ -78,6 +92,13 @@ class Head:
         Returns
         -------
         tuple of str
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.forest import Head
+        >>> Head(additive=("raw",), classes=np.array(["a", "b", "c"])).names(3)
+        ('a', 'b', 'c')
         """
         if self.output_names is not None:
             return self.output_names
@@ -96,5 +117,12 @@ class Head:
         -------
         ndarray of shape (n_rows, n_responses)
             The answer of ``link_method`` (with two classes that of ``classes[1]`` alone).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.forest import Head
+        >>> Head(additive=("raw",), link="softmax").respond(np.array([[0.0, np.log(3.0)]]))
+        array([[0.25, 0.75]])
         """
         return self.link(margins) if callable(self.link) else _INVERSE_LINKS[self.link](margins)

@@ -71,6 +71,21 @@ class InputMap:
         Whether numbers beyond the range of float32 are as good as infinite.
     allow_nan, allow_inf : bool, default=True
         Whether the model's library accepts such values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from fastpd_sklearn.forest import InputMap
+    >>> input_map = InputMap(
+    ...     n_columns=2,
+    ...     names=("size", "colour"),
+    ...     categories={1: np.array(["blue", "red"], dtype=object)},
+    ... )
+    >>> X = pd.DataFrame({"size": [1.5, 2.5], "colour": pd.Categorical(["red", "green"])})
+    >>> input_map.open(X).to_array()
+    array([[ 1.5,  1. ],
+           [ 2.5, -1. ]])
     """
 
     n_columns: int
@@ -105,6 +120,13 @@ class InputMap:
         -------
         bool
             True if the model knows no names.
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> input_map = InputMap(n_columns=2, names=("a", "b"))
+        >>> input_map.has_names(["a", "b"]), input_map.has_names(["b", "a"])
+        (True, False)
         """
         given = tuple(str(name) for name in names)
         if self.blanks_replaced:
@@ -129,6 +151,17 @@ class InputMap:
         ------
         ValueError
             If the frame has more or fewer categorical columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> input_map = InputMap(n_columns=2, categories_in_order=(np.array(["blue", "red"]),))
+        >>> X = pd.DataFrame({"size": [1.5], "colour": pd.Categorical(["red"])})
+        >>> settled = input_map.settled(X)
+        >>> settled.categories[1].tolist()
+        ['blue', 'red']
         """
         lists = self.categories_in_order
         if lists is None or not _frames.is_pandas(X):
@@ -165,6 +198,13 @@ class InputMap:
         Returns
         -------
         ndarray of shape (n_inputs,), int32
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> InputMap(n_columns=3).owner([np.array([0, 2]), np.array([1])])
+        array([0, 1, 0], dtype=int32)
         """
         owner = np.empty(self.n_columns, np.int32)
         for player, columns in enumerate(players):
@@ -172,7 +212,14 @@ class InputMap:
         return owner
 
     def sentinels(self) -> np.ndarray:
-        """The number that stands for missing in every input, NaN for none; (n_inputs,)."""
+        """The number that stands for missing in every input, NaN for none; (n_inputs,).
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> InputMap(n_columns=2, missing=-999.0).sentinels()
+        array([-999., -999.])
+        """
         return np.full(self.n_columns, self.missing, dtype=np.float64)
 
     def numbers_of(self, j: int, codes: np.ndarray) -> np.ndarray:
@@ -188,6 +235,13 @@ class InputMap:
         ndarray of float64
             The codes themselves or their labels, as far as the map knows these; NaN at the end
             where it may be missing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> InputMap(n_columns=1).numbers_of(0, np.array([0, 2]))
+        array([ 0.,  2., nan])
         """
         labels = self.categories.get(j)
         takes_missing = self.allow_nan and (labels is None or self.missing_labels)
@@ -196,7 +250,14 @@ class InputMap:
         return np.append(codes.astype(np.float64), [np.nan] if takes_missing else [])
 
     def describe(self, j: int) -> str:
-        """Input ``j`` in words, for messages."""
+        """Input ``j`` in words, for messages.
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> InputMap(n_columns=2).describe(1)
+        'column 1'
+        """
         return f"column {j}"
 
     def open(self, X) -> Inputs:
@@ -215,6 +276,14 @@ class InputMap:
         ------
         ValueError
             If a column is not numeric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> inputs = InputMap(n_columns=2, missing=-1.0).open(np.array([[3.0, -1.0]]))
+        >>> inputs.n_rows, inputs.column(1)
+        (1, array([nan]))
         """
         return Inputs(self, X)
 
@@ -227,6 +296,14 @@ class Inputs:
     n_rows : int
     matrix : ndarray of shape (n_rows, n_columns) or None
         All inputs at once where ``X`` can be used as it is (float32 or float64, no copy).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastpd_sklearn.forest import InputMap
+    >>> inputs = InputMap(n_columns=2).open(np.array([[3.0, 4.0]]))
+    >>> inputs.n_rows, inputs.matrix
+    (1, array([[3., 4.]]))
     """
 
     def __init__(self, input_map: InputMap, X) -> None:
@@ -269,6 +346,20 @@ class Inputs:
         Returns
         -------
         ndarray of shape (n_rows,), float32 or float64
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> input_map = InputMap(
+        ...     n_columns=2,
+        ...     names=("size", "colour"),
+        ...     categories={1: np.array(["blue", "red"], dtype=object)},
+        ... )
+        >>> X = pd.DataFrame({"size": [1.5, 2.5], "colour": pd.Categorical(["red", "green"])})
+        >>> input_map.open(X).column(1)
+        array([ 1., -1.])
         """
         if _frames.is_frame(self._X):
             series = _frames.column(self._X, j)
@@ -305,6 +396,21 @@ class Inputs:
         -------
         ndarray or None
             None where the column holds numbers, be they codes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> input_map = InputMap(
+        ...     n_columns=2,
+        ...     names=("size", "colour"),
+        ...     categories={1: np.array(["blue", "red"], dtype=object)},
+        ... )
+        >>> X = pd.DataFrame({"size": [1.5, 2.5], "colour": pd.Categorical(["red", "green"])})
+        >>> inputs = input_map.open(X)
+        >>> inputs.labels(0) is None, inputs.labels(1).tolist()
+        (True, ['blue', 'red'])
         """
         known = self._map.categories.get(j)
         if known is not None and self._map.label_key is not None:
@@ -335,6 +441,21 @@ class Inputs:
         Returns
         -------
         ndarray of shape (n_rows, n_columns), float64
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> input_map = InputMap(
+        ...     n_columns=2,
+        ...     names=("size", "colour"),
+        ...     categories={1: np.array(["blue", "red"], dtype=object)},
+        ... )
+        >>> X = pd.DataFrame({"size": [1.5, 2.5], "colour": pd.Categorical(["red", "green"])})
+        >>> input_map.open(X).to_array()
+        array([[ 1.5,  1. ],
+               [ 2.5, -1. ]])
         """
         array = np.empty((self.n_rows, self._map.n_columns))
         for j in range(self._map.n_columns):

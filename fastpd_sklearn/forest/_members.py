@@ -12,7 +12,21 @@ from fastpd_sklearn.forest._registry import Reading, find_reader, rounding_of
 
 
 class NoSumOfTreesError(ValueError):
-    """The response of a model is no sum of trees that can be read."""
+    """The response of a model is no sum of trees that can be read.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.ensemble import GradientBoostingClassifier, VotingClassifier
+    >>> from fastpd_sklearn.forest import NoSumOfTreesError, find_reader
+    >>> X, y = make_classification(random_state=0)
+    >>> model = VotingClassifier([("a", GradientBoostingClassifier(n_estimators=2))]).fit(X, y)
+    >>> try:
+    ...     find_reader(model).read(model)
+    ... except NoSumOfTreesError as error:
+    ...     print(str(error)[:60])
+    VotingClassifier with voting='hard' counts the members' vote
+    """
 
     __module__ = "fastpd_sklearn.forest"  # where users find it, for tracebacks
 

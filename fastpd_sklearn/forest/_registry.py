@@ -27,7 +27,19 @@ _BUILT_IN = {
 
 
 class Reading(NamedTuple):
-    """A model as a reader sees it."""
+    """A model as a reader sees it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn.forest import find_reader
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> input_map, forest, head = find_reader(model).read(model)
+    >>> input_map.n_columns, forest, head.additive
+    (2, Forest(n_trees=1, n_nodes=5, n_inputs=2, n_outputs=1), ('raw', 'predict'))
+    """
 
     input_map: InputMap
     forest: Forest
@@ -46,6 +58,21 @@ class Reader(Protocol):
     tolerance : float
         Largest error of the parsed forest's raw prediction that is rounding, relative to
         :meth:`Forest.scale`: 1e-5 for a library that predicts in float32, else 1e-10.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn.forest import find_reader
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> reader = find_reader(model)
+    >>> reader.name, reader.tolerance
+    ('scikit-learn', 1e-10)
+    >>> reading = reader.read(model)
+    >>> inputs = reading.input_map.open(X).to_array()
+    >>> bool(np.allclose(reading.forest.predict(inputs), reader.predict_raw(model, X)[:, 0]))
+    True
     """
 
     name: str
@@ -87,6 +114,16 @@ def find_reader(model) -> Reader | None:
     Returns
     -------
     Reader or None
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn.forest import find_reader
+    >>> find_reader(DecisionTreeRegressor()).name
+    'scikit-learn'
+    >>> find_reader(LinearRegression()) is None
+    True
     """
     if isinstance(model, Pipeline):
         return import_module("fastpd_sklearn.forest._pipeline").find_pipeline_reader(model)

@@ -27,6 +27,19 @@ class BehaviourScorer:
     params : dict
     greater_is_better : bool
         Whether the score is the value of the metric, or minus that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn.model_selection import interaction_share_scorer
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+    >>> scorer = interaction_share_scorer(greater_is_better=True)
+    >>> scorer
+    interaction_share_scorer(target=None, greater_is_better=True)
+    >>> round(scorer(model, X), 3)
+    0.333
     """
 
     def __init__(
@@ -76,6 +89,15 @@ class BehaviourScorer:
         Returns
         -------
         self : object
+
+        Examples
+        --------
+        >>> from sklearn import config_context
+        >>> from fastpd_sklearn.model_selection import interaction_share_scorer
+        >>> with config_context(enable_metadata_routing=True):
+        ...     scorer = interaction_share_scorer().set_score_request(sample_weight=True)
+        >>> scorer.get_metadata_routing().score.requests
+        {'sample_weight': True}
         """
         if not get_config()["enable_metadata_routing"]:
             raise RuntimeError(
@@ -91,6 +113,12 @@ class BehaviourScorer:
         Returns
         -------
         sklearn.utils.metadata_routing.MetadataRequest
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.model_selection import interaction_share_scorer
+        >>> interaction_share_scorer().get_metadata_routing().consumes("score", ["sample_weight"])
+        set()
         """
         request = MetadataRequest(owner=self)
         request.score.add_request(param="sample_weight", alias=self._weight_request)
