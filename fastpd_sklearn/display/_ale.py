@@ -183,6 +183,20 @@ class ALEDisplay:
         -------
         ALEDisplay
             Drawn; :meth:`plot` draws it anew.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import ALEExplainer
+        >>> from fastpd_sklearn.display import ALEDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explainer = ALEExplainer(features=["bmi"]).fit(model, X)
+        >>> ALEDisplay.from_explainer(explainer, X).axes_.shape
+        (1, 1)
         """
         if not isinstance(explainer, ALEExplainer):
             raise TypeError(

@@ -199,6 +199,20 @@ class ICEDisplay:
         -------
         ICEDisplay
             Drawn; :meth:`plot` draws it anew.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import ICEExplainer
+        >>> from fastpd_sklearn.display import ICEDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explainer = ICEExplainer(features=["bmi"]).fit(model, X)
+        >>> ICEDisplay.from_explainer(explainer, X, subsample=50).axes_.shape
+        (1, 1)
         """
         if not isinstance(explainer, ICEExplainer):
             raise TypeError(

@@ -272,6 +272,21 @@ class ImportanceDisplay:
         ------
         ValueError
             If the explainer's output does not go with ``by``.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.display import ImportanceDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explainer = FastPDExplainer(output="component").fit(model, X)
+        >>> display = ImportanceDisplay.from_explainer(explainer, X, by="order")
+        >>> display.names_
+        ['main effects', '2-way interactions', 'larger sets, together']
         """
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
         by = _check_by(by, explainer.output)
@@ -329,6 +344,20 @@ class ImportanceDisplay:
         -------
         ImportanceDisplay
             Drawn; :meth:`plot` draws it anew.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.display import ImportanceDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explanation = FastPDExplainer(output="shap").fit(model, X).explain(X)
+        >>> ImportanceDisplay.from_explanation(explanation, max_bars=3).names_
+        ['bmi', 's5', '8 others']
         """
         _checks.check_explanation(explanation)
         by = _check_by(by, explanation.output)
@@ -365,6 +394,19 @@ class ImportanceDisplay:
         -------
         ImportanceDisplay
             Drawn; :meth:`plot` draws it anew.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn.decomposition import importance
+        >>> from fastpd_sklearn.display import ImportanceDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> ImportanceDisplay.from_importance(importance(model, X), max_bars=3).names_
+        ['bmi', 's5', '8 others']
         """
         if not isinstance(importance, Importance):
             raise TypeError(

@@ -264,6 +264,20 @@ class InteractionDisplay:
         -------
         InteractionDisplay
             Drawn; :meth:`plot` draws it anew.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.display import InteractionDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explainer = FastPDExplainer().fit(model, X)
+        >>> InteractionDisplay.from_explainer(explainer, X, [("bmi", "s5")]).axes_.shape
+        (1, 1)
         """
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
         source.one_output(cls.__name__)

@@ -269,6 +269,20 @@ class MainEffectDisplay:
         -------
         MainEffectDisplay
             Drawn; :meth:`plot` draws it anew.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.display import MainEffectDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explainer = FastPDExplainer().fit(model, X)
+        >>> MainEffectDisplay.from_explainer(explainer, X, ["bmi", "bp"]).axes_.shape
+        (1, 2)
         """
         source = open_source(explainer, X, target=target, sample_weight=sample_weight)
         low, high = _checks.check_percentiles(percentiles)

@@ -220,6 +220,21 @@ class ThreeWayDisplay:
         -------
         ThreeWayDisplay
             Drawn; :meth:`plot` draws it anew.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.display import ThreeWayDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explainer = FastPDExplainer().fit(model, X)
+        >>> display = ThreeWayDisplay.from_explainer(explainer, X, ("bmi", "s5", "bp"), n_slices=3)
+        >>> display.axes_.shape
+        (1, 3)
         """
         source = open_source(explainer, X, target=target)
         source.one_output(cls.__name__)

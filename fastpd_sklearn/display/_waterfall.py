@@ -213,6 +213,21 @@ class WaterfallDisplay:
         ------
         ValueError
             If the explainer's output does not add up to the response.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.display import WaterfallDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explainer = FastPDExplainer(output="shap").fit(model, X)
+        >>> display = WaterfallDisplay.from_explainer(explainer, X, row=3, max_terms=3)
+        >>> len(display.labels_)
+        4
         """
         source = open_source(explainer, X, target=target).one_output(cls.__name__)
         row = _check_row(row, source.X.shape[0])
@@ -252,6 +267,20 @@ class WaterfallDisplay:
         -------
         WaterfallDisplay
             Drawn; :meth:`plot` draws it anew.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.display import WaterfallDisplay
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(n_estimators=5, max_depth=4, random_state=0).fit(X, y)
+        >>> explanation = FastPDExplainer(output="shap").fit(model, X[:50]).explain(X[:2])
+        >>> WaterfallDisplay.from_explanation(explanation, row=1, max_terms=3).labels_[0]
+        'bmi = 21.6'
         """
         _checks.check_explanation(explanation)
         names = explanation.output_names

@@ -43,6 +43,13 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
     the row ``x``. A subclass says what an :class:`~fastpd_sklearn.explainers.Engine` computes
     it: :meth:`_make_engine`.
 
+    Parameters
+    ----------
+    estimator, output, features, max_order, target, groups, response_method : object
+        As those of :class:`FastPDExplainer`.
+    n_jobs, random_state, verbose : object
+        As those of :class:`FastPDExplainer`.
+
     Examples
     --------
     >>> from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer

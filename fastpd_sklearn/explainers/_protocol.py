@@ -174,7 +174,16 @@ class Engine(Protocol):
         """
 
     def predict(self, X) -> np.ndarray:
-        """The response that the game is about, of shape (n_rows, n_outputs), float64."""
+        """The response that the game is about.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs), float64
+        """
 
     def listed_categories(self, column: int) -> np.ndarray | None:
         """Categories that the model tells apart in a column of numbers; None if there are none.

@@ -212,7 +212,11 @@ class InputMap:
         return owner
 
     def sentinels(self) -> np.ndarray:
-        """The number that stands for missing in every input, NaN for none; (n_inputs,).
+        """The number that stands for missing in every input, NaN for none.
+
+        Returns
+        -------
+        ndarray of shape (n_inputs,), float64
 
         Examples
         --------
@@ -252,6 +256,14 @@ class InputMap:
     def describe(self, j: int) -> str:
         """Input ``j`` in words, for messages.
 
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        str
+
         Examples
         --------
         >>> from fastpd_sklearn.forest import InputMap
@@ -290,6 +302,11 @@ class InputMap:
 
 class Inputs:
     """The rows of ``X`` as the inputs of a forest, a column at a time.
+
+    Parameters
+    ----------
+    input_map : InputMap
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
 
     Attributes
     ----------

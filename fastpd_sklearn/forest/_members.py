@@ -24,8 +24,8 @@ class NoSumOfTreesError(ValueError):
     >>> try:
     ...     find_reader(model).read(model)
     ... except NoSumOfTreesError as error:
-    ...     print(str(error)[:60])
-    VotingClassifier with voting='hard' counts the members' vote
+    ...     print(str(error).partition(",")[0])
+    VotingClassifier with voting='hard' counts the members' votes for whole classes
     """
 
     __module__ = "fastpd_sklearn.forest"  # where users find it, for tracebacks

@@ -80,13 +80,46 @@ class Reader(Protocol):
     tolerance: float
 
     def accepts(self, model) -> bool:
-        """Whether the model's type is one that :meth:`read` knows."""
+        """Whether the model's type is one that :meth:`read` knows.
+
+        Parameters
+        ----------
+        model : object
+
+        Returns
+        -------
+        bool
+        """
 
     def read(self, model) -> Reading:
-        """Read a fitted model; ``NotFittedError`` or ``ValueError`` says why it can't be."""
+        """Read a fitted model.
+
+        Parameters
+        ----------
+        model : object
+
+        Returns
+        -------
+        Reading
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, ValueError
+            Which says why it cannot be read.
+        """
 
     def predict_raw(self, model, X) -> np.ndarray:
-        """The library's own raw prediction, float of shape (n_rows, n_outputs)."""
+        """The library's own raw prediction.
+
+        Parameters
+        ----------
+        model : object
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+        """
 
 
 def rounding_of(reader: Reader, reading: Reading) -> np.ndarray:
