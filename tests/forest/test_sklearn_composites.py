@@ -62,6 +62,7 @@ from fastpd_sklearn.forest import NoSumOfTreesError, find_reader
 from fastpd_sklearn.forest._parity import check_reading
 from fastpd_sklearn.forest._registry import rounding_of
 from tests import oracles
+from tests.versions import older
 
 # Models that were fitted on arrays warn when they predict frames, and the other way round.
 pytestmark = [
@@ -518,11 +519,14 @@ def test_categories(names):
     assert np.abs(explainer.transform(frame)[:, 1]).max() > 0.5
     unseen = frame[:9].copy()
     unseen["colour"] = pd.Categorical(["green", "mauve", "red"] * 3)
-    if "xgb" not in names:
+    if "xgb" not in names or older("xgboost", "3.1"):
         assert_adds_up(unseen)
     else:  # XGBoost gives an unseen label the code of another
         with pytest.raises(ValueError, match="mauve"):
             explainer.transform(unseen)
+
+
+MIXED = "column 'colour' of X holds categories, which the"
 
 
 def test_numbers_in_place_of_categories_that_are_taken_in_two_ways():
@@ -531,7 +535,9 @@ def test_numbers_in_place_of_categories_that_are_taken_in_two_ways():
     explainer = FastPDExplainer().fit(model, frame)
     coded = frame.assign(colour=frame["colour"].cat.codes)
     for rows in (coded, coded.to_numpy()):
-        with pytest.raises(ValueError, match="column 'colour' of X holds categories, which the"):
+        # Before 3.1 XGBoost keeps no labels, and takes the codes of the frame that it is given.
+        reason = "categorical columns" if older("xgboost", "3.1") and rows is coded else MIXED
+        with pytest.raises(ValueError, match=reason):
             explainer.transform(rows)
 
 
