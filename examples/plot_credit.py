@@ -72,7 +72,7 @@ print(table[["term", "importance", "variance_share"]].round(3).to_string(index=F
 # Late payments matter by their own and together with debt. The joint partial dependence says how:
 # late payments do harm to those who owe much.
 
-explainer = FastPDExplainer(n_jobs=2).fit(model, past)
+explainer = FastPDExplainer().fit(model, past)
 late = np.array([0.0, 1.0, 2.0])
 ratio = np.linspace(0.1, 0.7, 121)
 joint = explainer.partial_dependence(("late payments", "debt ratio"), grid=[late, ratio]).average[0]
@@ -141,7 +141,7 @@ plt.show()
 # The reasons of a refusal are the terms that raise its risk most. The terms with age, which the
 # decision does without, are left out: the others add up to the log odds that it was made by.
 
-explainer = FastPDExplainer(output="component", max_order=None, n_jobs=2).fit(model, past)
+explainer = FastPDExplainer(output="component", max_order=None).fit(model, past)
 whole = explainer.explain(new)
 allowed = whole.select([term for term in whole.terms if "age" not in term])
 decided = allowed.base_values + allowed.sum()

@@ -37,7 +37,7 @@ for name, forest in forests.items():
     depth = max(tree.get_depth() for tree in forest.estimators_)
     leaves = sum(tree.get_n_leaves() for tree in forest.estimators_)
     start = perf_counter()
-    explainer = FastPDExplainer(output="shap", n_jobs=2).fit(forest, X)
+    explainer = FastPDExplainer(output="shap").fit(forest, X)
     phi = explainer.transform(X[:500])
     seconds = perf_counter() - start
     error = np.abs(explainer.intercept_ + phi.sum(axis=1) - forest.predict(X[:500])).max()
@@ -57,7 +57,7 @@ figure, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
 grid = np.linspace(0.01, 0.99, 400)
 colours = {"depth 4": "#D55E00", "unpruned": "#0072B2"}
 for name, forest in forests.items():
-    explainer = FastPDExplainer(n_jobs=2).fit(forest, X)
+    explainer = FastPDExplainer().fit(forest, X)
     curve = explainer.partial_dependence(4).curve
     level = curve(grid)[0] - curve(X[:, 4])[0].mean()
     ax.plot(grid, level, color=colours[name], linewidth=2, label=f"{name} forest")

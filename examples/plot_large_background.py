@@ -50,7 +50,7 @@ explained = people[:200]
 def shap_values(background):
     """SHAP values of the explained people in thousands a year, and seconds."""
     start = perf_counter()
-    phi = FastPDExplainer(output="shap", n_jobs=2).fit(model, background).transform(explained)
+    phi = FastPDExplainer(output="shap").fit(model, background).transform(explained)
     return phi, perf_counter() - start
 
 

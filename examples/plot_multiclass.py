@@ -29,7 +29,7 @@ model = HistGradientBoostingClassifier(max_iter=40, random_state=0).fit(X, y)
 # SHAP values of the margins have a last axis of classes. Their mean absolute value, by feature and
 # class:
 
-explainer = FastPDExplainer(output="shap", n_jobs=2).fit(model, X)
+explainer = FastPDExplainer(output="shap").fit(model, X)
 explanation = explainer.explain(X)
 size = explanation.mean_abs()
 print("values:", explanation.values.shape, "outputs:", explanation.output_names)
@@ -57,7 +57,7 @@ plt.show()
 # ``response_method="predict_proba"`` averages the probabilities themselves. At every value of
 # proline the three of them add up to one.
 
-of_probability = FastPDExplainer(response_method="predict_proba", n_jobs=2).fit(model, X)
+of_probability = FastPDExplainer(response_method="predict_proba").fit(model, X)
 curve = of_probability.partial_dependence("proline").curve
 grid = np.linspace(X["proline"].min(), X["proline"].max(), 500)
 probability = curve(grid)

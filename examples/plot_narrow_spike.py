@@ -48,7 +48,7 @@ rows = log[:2000]  # scikit-learn predicts all of them anew at each point
 on_a_grid = partial_dependence(model, rows, ["speed"], grid_resolution=100, method="brute")
 grid, on_grid = on_a_grid["grid_values"][0], on_a_grid["average"][0]
 
-curve = FastPDExplainer(n_jobs=2).fit(model, rows).partial_dependence("speed").curve
+curve = FastPDExplainer().fit(model, rows).partial_dependence("speed").curve
 exact = curve.levels[0]
 high = np.flatnonzero(exact > exact.max() / 2)
 start, end = curve.breaks[high[0] - 1], curve.breaks[high[-1]]

@@ -24,7 +24,7 @@ from fastpd_sklearn import FastPDExplainer
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=8, random_state=0).fit(X, y)
 
-explainer = FastPDExplainer(output="shap", n_jobs=2).fit(model, X)
+explainer = FastPDExplainer(output="shap").fit(model, X)
 explanation = explainer.explain(X).to_shap()
 shap.plots.beeswarm(explanation, max_display=9, show=False)
 plt.gcf().set_size_inches(8, 4.5)
@@ -67,7 +67,7 @@ plt.show()
 # -------------------------------
 # ``output="component"`` with all orders holds more, and adds up to the same SHAP values.
 
-components = FastPDExplainer(output="component", max_order=None, n_jobs=2).fit(model, X)
+components = FastPDExplainer(output="component", max_order=None).fit(model, X)
 again = components.explain(X[:50]).to_shap()
 difference = np.abs(again.values - explanation.values[:50]).max()
 print(f"{len(components.terms_)} components; SHAP values made of them differ by {difference:.0e}")

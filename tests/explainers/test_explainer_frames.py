@@ -99,7 +99,11 @@ def mixed(frame):
     pd_or_pl = frame(np.empty((0, 1)), ["x"]).__class__
     data = pd_or_pl({"town": town.tolist(), "size": size})
     pipeline = make_pipeline(
-        make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough"),
+        make_column_transformer(
+            # Before 1.9 scikit-learn takes no frame of polars beside a sparse matrix.
+            (OneHotEncoder(sparse_output=False), ["town"]),
+            remainder="passthrough",
+        ),
         RandomForestRegressor(3, max_depth=3, random_state=0),
     ).fit(data, size * (town == "york"))
 
