@@ -47,7 +47,7 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
     ----------
     estimator, output, features, max_order, target, groups, response_method : object
         As those of :class:`FastPDExplainer`.
-    n_jobs, random_state, verbose : object
+    n_jackknife, n_jobs, random_state, verbose : object
         As those of :class:`FastPDExplainer`.
 
     Examples

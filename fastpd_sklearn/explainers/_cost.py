@@ -22,7 +22,18 @@ FEW, MORE = 16, 128
 
 
 class CostWarning(UserWarning):
-    """An explanation will take minutes."""
+    """An explanation will take minutes.
+
+    A warning and no error: turn it into one, or silence it, by the filters of Python.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from fastpd_sklearn.explainers import CostWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", CostWarning)
+    ...     warnings.warn("7 minutes", CostWarning)
+    """
 
 
 @dataclass(frozen=True)

@@ -184,6 +184,16 @@ class LinearCurve:
         points : ndarray of shape (n_points,), ascending
             At a break the last number before it and the first one behind it.
         values : ndarray of shape (n_outputs, n_points)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import LinearCurve
+        >>> levels, slopes = np.array([[1.0, 0.0]]), np.array([[0.0, 2.0]])
+        >>> curve = LinearCurve(np.array([2.0]), levels, slopes, None, False, False)
+        >>> points, values = curve.corners(0.0, 3.0)
+        >>> points.round(6), values
+        (array([0., 2., 2., 3.]), array([[1., 1., 4., 6.]]))
         """
         breaks = self.breaks[(self.breaks > low) & (self.breaks < high)]
         dtype = np.float32 if self.single else np.float64
@@ -201,6 +211,16 @@ class LinearCurve:
         dict
             ``breaks``, ``levels`` and ``slopes`` (a list an output), ``missing`` and ``closed``
             as of :class:`StepCurve`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import LinearCurve
+        >>> levels, slopes = np.array([[1.0, 0.0]]), np.array([[0.0, 2.0]])
+        >>> curve = LinearCurve(np.array([2.0]), levels, slopes, None, False, False)
+        >>> plain = curve.to_dict()
+        >>> plain["breaks"], plain["levels"], plain["slopes"]
+        ([2.0], [[1.0, 0.0]], [[0.0, 2.0]])
         """
         known = self._part(self.levels).to_dict()
         return {**known, "slopes": self.slopes.tolist()}
@@ -213,6 +233,17 @@ class LinearCurve:
         pandas.DataFrame
             Columns ``lower`` and ``upper``, the ends of the piece (NaN for missing values),
             ``output`` if there are several, ``level`` and ``slope``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastpd_sklearn.explainers import LinearCurve
+        >>> levels, slopes = np.array([[1.0, 0.0]]), np.array([[0.0, 2.0]])
+        >>> curve = LinearCurve(np.array([2.0]), levels, slopes, None, False, False)
+        >>> curve.to_frame()
+           lower  upper  level  slope
+        0   -inf    2.0    1.0    0.0
+        1    2.0    inf    0.0    2.0
         """
         frame = self._part(self.levels).to_frame().rename(columns={"value": "level"})
         slopes = self.slopes

@@ -203,6 +203,21 @@ class TreeExplainer(BaseExplainer):
             nor text; a pickle takes these.
         sklearn.exceptions.NotFittedError
             If the explainer is not fitted.
+
+        Examples
+        --------
+        >>> import io
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> from fastpd_sklearn.explainers import load_explainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> file = io.BytesIO()
+        >>> FastPDExplainer(output="shap").fit(model, X).save(file)
+        >>> _ = file.seek(0)
+        >>> load_explainer(file).transform(X[3:])
+        array([[3., 3.]])
         """
         from fastpd_sklearn.explainers._saving import save_explainer  # which knows this class
 

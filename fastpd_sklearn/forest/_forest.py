@@ -258,6 +258,21 @@ class Forest:
         Returns
         -------
         ndarray of shape (n_rows, n_outputs)
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> import numpy as np
+        >>> from fastpd_sklearn.forest import Forest
+        >>> boxes = Forest.from_boxes(lower=[[0.0, 0.0]], upper=[[1.0, 1.0]], value=[8.0])
+        >>> forest = replace(
+        ...     boxes,
+        ...     slope_node=np.flatnonzero(boxes.left < 0)[:1],
+        ...     slope_input=np.array([1]),
+        ...     slope=np.array([[-2.0]]),
+        ... )
+        >>> forest.slope_scale(np.array([[0.5, 3.0]]))
+        array([[6.]])
         """
         tree = np.searchsorted(self.tree_start, self.slope_node, side="right") - 1
         largest = np.zeros((self.n_trees, self.n_inputs))

@@ -177,7 +177,23 @@ class InputMap:
         )
 
     def same_as(self, other) -> bool:
-        """Whether another map reads columns as this one does, :meth:`settled` or not."""
+        """Whether another map reads columns as this one does, :meth:`settled` or not.
+
+        Parameters
+        ----------
+        other : object
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import InputMap
+        >>> input_map = InputMap(n_columns=2)
+        >>> input_map.same_as(InputMap(n_columns=2)), input_map.same_as(InputMap(n_columns=3))
+        (True, False)
+        """
         return isinstance(other, InputMap) and self._fingerprint() == other._fingerprint()
 
     def _fingerprint(self) -> str:
