@@ -2,7 +2,7 @@
 A narrow spike, between the points of a grid
 ============================================
 
-A fan shakes at one speed: between 1505 and 1521 turns a minute its housing resonates. A forest that
+A fan shakes at one speed: between 1511 and 1527 turns a minute its housing resonates. A forest that
 is trained on its log finds the band. Partial dependence on the usual grid of 100 points does not
 show it, since the points are 27 turns apart and the band lies between two of them. The exact curve
 has all steps of the model, wherever they are.
@@ -30,7 +30,7 @@ log = pd.DataFrame(
         "temperature": rng.normal(40, 8, n_rows),
     }
 )
-resonates = log["speed"].between(1505, 1521)
+resonates = log["speed"].between(1511, 1527)
 vibration = 1 + log["speed"] / 3000 + 0.5 * log["load"] + 6 * resonates
 vibration += rng.normal(0, 0.3, n_rows)
 

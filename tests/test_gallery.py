@@ -31,8 +31,8 @@ def run(name, n_figures):
 def test_a_grid_steps_over_a_narrow_spike():
     found = run("plot_narrow_spike.py", 1)
     assert found["on_grid"].max() < 0.4 * found["exact"].max()
-    assert abs(found["start"] - 1505) < 1.5
-    assert abs(found["end"] - 1521) < 1.5
+    assert abs(found["start"] - 1511) < 1.5
+    assert abs(found["end"] - 1527) < 1.5
     np.testing.assert_allclose(found["curve"](found["grid"])[0], found["on_grid"], atol=1e-10)
 
 
