@@ -24,6 +24,7 @@ from sklearn.ensemble import (
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer
 from fastpd_sklearn.forest import find_reader
 from tests import oracles
+from tests.versions import older
 
 pytest.importorskip("treelite")
 import lightgbm as lgb
@@ -469,6 +470,8 @@ NAMES = list(fitted_models(np.zeros((1, 1)), SimpleNamespace()))
 
 @pytest.mark.parametrize("name", NAMES)
 def test_imports_are_read_as_their_originals(data, name):
+    if name == "xgboost vectors" and older("xgboost", "3.0"):
+        pytest.skip("treelite does not read the vector leaves of XGBoost 2")
     X, labels = data
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the libraries about one another
