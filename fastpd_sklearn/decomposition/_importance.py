@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from fastpd_sklearn.decomposition._moments import ROUNDING, Comoments, weighted_
 from fastpd_sklearn.decomposition._rows_in_blocks import open_explainer, row_blocks
 from fastpd_sklearn.explainers import BaseExplainer, _checks, _outputs
 from fastpd_sklearn.explainers._fitted import Fitted
+from fastpd_sklearn.explainers._protocol import Term
 
 BLOCK_ROWS = 2**16
 """Rows at a time; few rows would make the tables of the trees anew too often."""
@@ -212,7 +214,8 @@ def importance(
         A fitted tree ensemble, which is explained over ``X`` as the background; or an explainer
         that is fitted already.
     X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-        The rows to average over.
+        The rows to average over; or chunks of such rows, as ``fit`` of an explainer takes them, or
+        a Dask collection.
     max_order : "auto", int or None, default="auto"
         The most features in a term; None for no limit. "auto" is the terms of an explainer with
         ``output="component"``, and otherwise no limit.
@@ -286,11 +289,13 @@ def importance(
     if components.output != "component" or not is_auto:
         terms = _outputs.default_terms(components.engine, len(components.players), order)
         components = components.showing("component", terms)
-    return _made(components, _averaged(explainer, components, X, sample_weight))
+    averages = explainer._sum_over(X, sample_weight, partial(_averaged, components.terms))
+    return _made(components, averages)
 
 
-def _averaged(explainer: BaseExplainer, components: Fitted, X, sample_weight) -> Averages:
+def _averaged(terms: list[Term], explainer: BaseExplainer, X, weights: np.ndarray) -> Averages:
     """Of terms, orders, features and the rest, in this order."""
+    components = explainer._fitted.showing("component", terms)
     n_outputs = len(components.selection.outputs)
     shap = None
     if "shap" in components.engine.indices:
@@ -298,8 +303,8 @@ def _averaged(explainer: BaseExplainer, components: Fitted, X, sample_weight) ->
         shap = components.showing("shap", singles)
     size = max(1, BLOCK_ROWS // n_outputs)
     total = None
-    for rows, weights in row_blocks(explainer, X, sample_weight, size):
-        found = _of_rows(components, shap, rows, weights)
+    for rows, block_weights in row_blocks(explainer, X, weights, size):
+        found = _of_rows(components, shap, rows, block_weights)
         total = found if total is None else total + found
     return total
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.explainers import BaseExplainer, FastPDExplainer, _checks, _models
+from fastpd_sklearn.explainers import BaseExplainer, FastPDExplainer, _checks, _models, _sources
 from fastpd_sklearn.forest import _rows
 
 
@@ -48,6 +48,7 @@ def open_explainer(
             f"estimator is a {type(estimator).__name__}; give a fitted model, or a fitted "
             "explainer such as FastPDExplainer().fit(model, background)"
         )
+    _sources.refuse_iterator(X, "fit an explainer to a background, and pass it instead of a model")
     explainer = FastPDExplainer(
         output=output, max_order=max_order, target=target, groups=groups, n_jobs=n_jobs
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.explainers import _checks, _models, _outputs
+from fastpd_sklearn.explainers import _checks, _models, _outputs, _sources
+from fastpd_sklearn.explainers._chunked import ChunkedTransformerMixin, Means
 from fastpd_sklearn.explainers._dependence import (
     average_dependence,
     pairwise_partial_dependence,
@@ -36,7 +37,7 @@ BLOCK_BYTES = 2**24
 """Bytes of the values of a block of terms: beyond some 32 MiB memory comes anew for each block."""
 
 
-class BaseExplainer(TransformerMixin, ModelExplainer):
+class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
     """Base of explainers that describe a response by ``v_S(x)``.
 
     ``v_S(x)`` is the expected response given, in the explainer's sense, the features ``S`` of
@@ -58,6 +59,9 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
     >>> [isinstance(explainer, BaseExplainer) for explainer in explainers]
     [True, True, True]
     """
+
+    _least_rows = 0
+    """Rows that a background has at least: fewer may be kept, which many must not be."""
 
     def __init__(
         self,
@@ -131,8 +135,8 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns), or model
-            Rows of the background. In the first call also the fitted model to explain, and in
-            later ones the same model.
+            Rows of the background, or chunks of them as in :meth:`fit`. In the first call also the
+            fitted model to explain, and in later ones the same model.
         y : array-like, default=None
             As in :meth:`fit`. In later calls the rows of the background if ``X`` is the model,
             else ignored: the model is fitted once.
@@ -165,6 +169,15 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
                     "another one; call partial_fit(background), or fit to explain another model"
                 )
             X = y
+        if _sources.is_dask(X):
+            raise TypeError(
+                "partial_fit takes rows in memory or a stream of chunks, got a Dask collection; "
+                "fit another explainer to it, and merge that into this one"
+            )
+        if _sources.is_stream(X):
+            names = getattr(self, "feature_names_in_", None)
+            self._replace(self._streamed(None, self._fitted, X, sample_weight, names))
+            return self
         X = self._check_X(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
         self._replace(self._fitted.extended(X, weights))
@@ -257,6 +270,56 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         _outputs.resolve_order(self.output, self.max_order)
 
     def _learn(self, model, background, sample_weight) -> None:
+        if _sources.is_dask(background):
+            from fastpd_sklearn.distributed import fit_background  # which knows explainers
+
+            fit_background(self, model, background, sample_weight)
+        elif _sources.is_stream(background):
+            names = _models.columns_of(model)[1]
+            self._forget()
+            self._replace(self._streamed(model, None, background, sample_weight, names))
+        else:
+            fitted, X, weights = self._prepare(model, background, sample_weight)
+            self._replace(fitted if X is None else fitted.extended(X, weights))
+
+    def _streamed(self, model, fitted: Fitted | None, source, sample_weight, names) -> Fitted:
+        """What is fitted, or nothing, with the rows of a source added chunk by chunk."""
+        n_rows = 0
+        for chunk in _sources.chunks_of(source, sample_weight, names, "background"):
+            with _sources.naming(chunk.number, "background"):
+                if fitted is None:
+                    fitted, X, weights = self._prepare_first(model, chunk)
+                else:
+                    X, weights = self._check_X(chunk.X), _sources.checked_weights(chunk)
+                fitted = fitted.extended(X, weights)
+            n_rows += X.shape[0]
+            if self.verbose:
+                print(f"[{self._progress()}] chunk {chunk.number}, {n_rows} rows so far")
+        if fitted is None:
+            raise ValueError(
+                "the background has no row with weight: it has no chunks, or empty ones"
+            )
+        return fitted
+
+    def _prepare_first(self, model, chunk: _sources.Chunk) -> tuple:
+        """What :meth:`_prepare` gives for the first chunk, in view of many more to come."""
+        self._least_rows = _sources.MANY_ROWS
+        try:
+            return self._prepare(model, chunk.X, chunk.weights)
+        finally:
+            del self._least_rows
+
+    def _prepare(self, model, background, sample_weight) -> tuple:
+        """All but the background, and all attributes but those of the background.
+
+        Returns
+        -------
+        fitted : Fitted
+            Without rows in its engine.
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns), or None
+            The rows, checked.
+        weights : ndarray of shape (n_rows,), or None
+        """
         self._forget()
         opened = self._open_model(model)
         background = self._set_columns(model, opened, background)
@@ -294,12 +357,12 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
             tags={**self._tag_values(), **input_tags_of(model)},
             jackknife=groups,
         )
-        self._replace(fitted if background is None else fitted.extended(background, weights))
         self.estimator_ = model
         self.terms_ = names
         self.response_method_ = answering_method(self.response_method, head)
         if head.classes is not None:
             self.classes_ = head.classes
+        return fitted, background, weights
 
     def _make_players(self, names, tied) -> Players:
         """The players; ``names`` and ``tied`` as :func:`make_players` takes them."""
@@ -483,8 +546,9 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Or chunks of such rows, as :meth:`fit` takes them.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows.
+            Weights of the rows, as :meth:`fit` takes them.
         return_error : bool, default=False
             Whether to return standard errors, too; they need ``n_jackknife``.
 
@@ -511,13 +575,10 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         ('s5',)
         """
         check_is_fitted(self)
-        X = self._check_X(X)
-        weights = _checks.check_weights(sample_weight, X.shape[0])
-        weights = np.ones(X.shape[0]) if weights is None else weights
-        size = BLOCK_BYTES // 8
+        found = self._sum_over(X, sample_weight, partial(_mean_abs, return_error))
         if not return_error:
-            return _squeezed(self._fitted.mean_abs(X, weights, size))
-        mean, deviations = self._fitted.mean_abs_deviations(X, weights, size)
+            return _squeezed(found.values[0])
+        mean, deviations = found.values
         return _squeezed(mean), _squeezed(np.sqrt((deviations**2).sum(axis=0)))
 
     # --------------------------------------------------- partial dependence
@@ -693,6 +754,16 @@ class BaseExplainer(TransformerMixin, ModelExplainer):
         names = self._given_names(input_features)
         players = fitted.players if names is None else fitted.players.renamed(names)
         return output_columns(map(players.name, fitted.terms), fitted.selection)
+
+
+def _mean_abs(with_deviations: bool, explainer: BaseExplainer, X, weights: np.ndarray) -> Means:
+    """Mean absolute values of the terms, and what each group adds to their standard errors."""
+    fitted, size = explainer._fitted, BLOCK_BYTES // 8
+    if with_deviations:
+        values = list(fitted.mean_abs_deviations(X, weights, size))
+    else:
+        values = [fitted.mean_abs(X, weights, size)]
+    return Means(weights.sum(), values)
 
 
 def _squeezed(values: np.ndarray) -> np.ndarray:

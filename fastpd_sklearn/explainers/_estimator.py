@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import validate_data
 
-from fastpd_sklearn.explainers import _checks, _models, _routing
+from fastpd_sklearn.explainers import _checks, _models, _routing, _sources
 from fastpd_sklearn.explainers._pickling import PackedModelMixin
 from fastpd_sklearn.explainers._response import input_tags_of
 
@@ -23,6 +23,8 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     _background_optional = False
+    _chunks_remedy = "go through the chunks yourself"
+    _sample_remedy = "fit to a sample of the rows that fits into memory"
 
     @abstractmethod
     def _check_params(self) -> None:
@@ -61,6 +63,13 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
         scikit-learn that work column by column are known,
         :func:`~fastpd_sklearn.forest.register_transformer` tells of others.
 
+        The background of explainers that merge need not be in memory. It may be the path of a
+        Parquet file or folder, a ``pyarrow.dataset.Dataset``, a ``pyarrow.RecordBatchReader``, or
+        an iterable of chunks: arrays, sparse matrices, data frames or record batches, or tuples of
+        one of these and its weights. These are read once, one chunk at a time. Of a Dask array or
+        data frame each worker takes its own part, and what comes home is their sum. See
+        :doc:`/large_data`.
+
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns), or model
@@ -70,7 +79,8 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows of the background, and of the fit of the estimator if there is
             one; with metadata routing only if it requests them:
-            ``estimator.set_fit_request(sample_weight=True)``.
+            ``estimator.set_fit_request(sample_weight=True)``. Of a background in chunks: the name
+            of their column, or of Dask a collection with the same chunks.
         **fit_params : dict
             What the fit of the estimator requests beside the weights. Only with
             ``sklearn.set_config(enable_metadata_routing=True)``.
@@ -101,6 +111,8 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
         """
         self._check_params()
         _models.check_order(X, y, type(self).__name__)
+        if _sources.is_source(X):
+            X, y = _models.frozen_model(self, X, y), X
         if _models.is_model(X):
             model, background = _models.unfreeze(X), y
             _models.check_fitted(X)
@@ -140,6 +152,7 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
                     "fit(model, background)"
                 )
             return None
+        _sources.refuse_source(background, self._sample_remedy)
         X = _checks.check_rows(background)
         if names is None:
             # The model knows no names, so that the background's are the user's.
@@ -160,6 +173,7 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
                 f"expected rows of data, got a model, a {type(X).__name__}; to explain it, use "
                 "fit(model, X).transform(X)"
             )
+        _sources.refuse_source(X, self._chunks_remedy)
         X = _checks.check_rows(X)
         self._check_columns(X)
         return X

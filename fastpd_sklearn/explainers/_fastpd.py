@@ -227,7 +227,7 @@ default="auto"
         if reading.forest.is_linear:
             return LinearEngine, head
         if self._is_of_low_order():
-            if walks_sooner(reading.forest, X.shape[0]):
+            if walks_sooner(reading.forest, max(X.shape[0], self._least_rows)):
                 engine_class = DeepEngine
         elif self._has_small_sets() and is_deep(reading.forest):
             engine_class = PairEngine

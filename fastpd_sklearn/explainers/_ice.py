@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.explainers import _checks
+from fastpd_sklearn.explainers._chunked import Means
 from fastpd_sklearn.explainers._columns import Column, read_column
 from fastpd_sklearn.explainers._ice_grid import (
     STRATEGIES,
@@ -505,7 +506,10 @@ default="auto"
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Or chunks of such rows: a Parquet file, an Arrow dataset, an iterable, a Dask
+            collection.
         sample_weight : array-like of shape (n_rows,), default=None
+            Of rows in chunks: the name of their column.
 
         Returns
         -------
@@ -524,18 +528,17 @@ default="auto"
         >>> explainer.average(X, sample_weight=[1.0, 0.0, 1.0])[0].average
         array([[0., 2., 4.]])
         """
-        X = self._open_rows(X)
-        weights = _checks.check_weights(sample_weight, X.shape[0])
-        weights = np.ones(X.shape[0]) if weights is None else weights
-        fitted = self._fitted
-        return [
-            self._result(axis, average)
-            for axis, average in zip(fitted.axes, fitted.averages(X, weights), strict=True)
-        ]
+        check_is_fitted(self)
+        means = self._sum_over(X, sample_weight, _mean_curves)
+        axes = self._fitted.axes
+        return [self._result(axis, one) for axis, one in zip(axes, means.values, strict=True)]
 
     def _open_rows(self, X):
         check_is_fitted(self)
-        X = self._check_X(X)
+        return self._check_X(X)
+
+    def _check_X(self, X):
+        X = super()._check_X(X)
         if not self._fitted.tags["allow_nan"]:
             self._fitted.responder.refuse(X)
         return X
@@ -607,3 +610,7 @@ default="auto"
             axes = [replace(axis, name=names[axis.column]) for axis in axes]
         labels = [(label,) for axis in axes for label in axis.labels()]
         return output_columns(labels, fitted.selection)
+
+
+def _mean_curves(explainer: ICEExplainer, X, weights: np.ndarray) -> Means:
+    return Means(weights.sum(), list(explainer._fitted.averages(X, weights)))

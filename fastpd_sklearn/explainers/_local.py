@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite, check_random_state
 
 from fastpd_sklearn.explainers import _checks, _models
+from fastpd_sklearn.explainers._chunked import ChunkedTransformerMixin
 from fastpd_sklearn.explainers._columns import read_column
 from fastpd_sklearn.explainers._estimator import ModelExplainer
 from fastpd_sklearn.explainers._grid import Template, make_template
@@ -28,8 +28,13 @@ from fastpd_sklearn.forest._parity import check_reading
 from fastpd_sklearn.forest._pipeline import PipelineMap
 
 
-class LocalExplainer(TransformerMixin, ModelExplainer):
+class LocalExplainer(ChunkedTransformerMixin, ModelExplainer):
     """Base of explainers of any model that look at its response to moved columns."""
+
+    _sample_remedy = (
+        "points of curves and edges of bins are quantiles, which chunks do not have: fit to a "
+        "sample of the rows that fits into memory, and explain the chunks"
+    )
 
     def _check_params(self) -> None:
         _checks.check_choice("response_method", self.response_method, RESPONSE_METHODS)

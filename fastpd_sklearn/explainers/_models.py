@@ -162,6 +162,33 @@ def fit_model(explainer, X, y, sample_weight, fit_params: dict):
     return clone(estimator).fit(X, y, **arguments)
 
 
+def frozen_model(explainer, X, y):
+    """The model to explain when an explainer is fitted on rows in chunks, without a model.
+
+    Parameters
+    ----------
+    explainer : BaseExplainer
+    X, y : object
+        As given to ``fit``.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    TypeError
+        If there is no model that is fitted already: nothing is fitted on chunks.
+    """
+    if y is None and isinstance(explainer.estimator, FrozenEstimator):
+        return explainer.estimator
+    raise TypeError(
+        f"X is a {type(X).__name__}, rows in chunks, which no estimator is fitted on here; fit the "
+        f"model first, and call fit(model, X), or {type(explainer).__name__}"
+        "(FrozenEstimator(model)).fit(X)"
+    )
+
+
 def needs_y(estimator) -> bool:
     """Whether fitting an estimator takes a target."""
     tags = tags_of(estimator)

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from sklearn.pipeline import Pipeline
 
-from fastpd_sklearn.explainers import _checks
+from fastpd_sklearn.explainers import _checks, _sources
 from fastpd_sklearn.explainers._base import BaseExplainer
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._response import check_additive
@@ -87,6 +87,9 @@ class TreeExplainer(BaseExplainer):
                 f"surrogate={self.surrogate!r}: a surrogate is trained on a background; call "
                 "fit(model, background)"
             )
+        _sources.refuse_source(
+            background, "a surrogate is trained on such rows, so fit to a sample of them"
+        )
         X = _checks.check_rows(background)
         weights = _checks.check_weights(sample_weight, X.shape[0])
         method, seed = self.response_method, self.random_state
