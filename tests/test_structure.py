@@ -27,7 +27,7 @@ UPPER = {
 """Those that may import the explainers."""
 
 OPTIONAL = (
-    *("catboost", "dask", "lightgbm", "matplotlib"),
+    *("catboost", "dask", "distributed", "lightgbm", "matplotlib"),
     *("pandas", "polars", "shap", "treelite", "xgboost"),
 )
 

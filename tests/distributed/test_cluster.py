@@ -1,0 +1,73 @@
+"""A cluster of two processes: the same numbers, also if one of them dies meanwhile."""
+
+import os
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fastpd_sklearn import FastPDExplainer, ICEExplainer
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+def test_arrays(case):
+    rows = da.from_array(case.X, chunks=(40, 4))
+    explainer = FastPDExplainer(output="shap").fit(case.model, rows, sample_weight=case.weights)
+    mean = np.average(case.model.predict(case.X), weights=case.weights)
+    assert_allclose(explainer.intercept_, mean, rtol=1e-12)
+    whole = FastPDExplainer(output="shap").fit(case.model, case.X, sample_weight=case.weights)
+    assert_allclose(explainer.transform(rows).compute(), whole.transform(case.X), atol=1e-13)
+    assert_allclose(explainer.mean_abs(rows), np.abs(whole.transform(case.X)).mean(axis=0))
+
+
+def test_frames(case):
+    rows = dd.from_pandas(case.frame.assign(w=case.weights), npartitions=3)
+    explainer = FastPDExplainer(n_jackknife=4).fit(case.named, rows, sample_weight="w")
+    mean = np.average(case.named.predict(case.frame), weights=case.weights)
+    assert_allclose(explainer.intercept_, mean, rtol=1e-12)
+    values = explainer.transform(rows[list(case.frame.columns)]).compute()
+    assert_allclose(values.to_numpy(), explainer.transform(case.frame), atol=1e-14)
+    assert values.index.name == "id"
+    ice = ICEExplainer(features=["a"], grid_resolution=3).fit(case.named, case.frame)
+    average = ice.average(rows[list(case.frame.columns)])[0].average
+    assert_allclose(average, ice.average(case.frame)[0].average, rtol=1e-12)
+
+
+def mortal(marker):
+    """A function of blocks that takes its process down the first time it is given the fourth."""
+
+    def dies_once(block, block_id=None):  # nested, so that it travels by value
+        if block_id[0] == 3 and not os.path.exists(marker):
+            with open(marker, "w"):
+                pass
+            os._exit(1)
+        return block
+
+    return dies_once
+
+
+@pytest.mark.parametrize("step", ["fit", "transform"])
+def test_a_worker_that_dies_costs_time_only(case, tmp_path, step):
+    marker = str(tmp_path / "died")
+    rows = da.from_array(case.X, chunks=(40, 4)).map_blocks(mortal(marker), dtype=float)
+    whole = FastPDExplainer(output="shap").fit(case.model, case.X)
+    if step == "fit":
+        explainer = FastPDExplainer(output="shap").fit(case.model, rows)
+        values = explainer.transform(case.X)
+    else:
+        values = whole.transform(rows).compute()
+    assert os.path.exists(marker)
+    assert_allclose(values, whole.transform(case.X), atol=1e-14)
+
+
+def test_errors_of_workers_name_the_chunk(case):
+    rows = da.from_array(case.X, chunks=(40, 4)).map_blocks(
+        lambda block, block_id=None: block[:, :2] if block_id[0] == 2 else block, dtype=float
+    )
+    with pytest.raises(ValueError, match="has 2 features") as raised:
+        FastPDExplainer().fit(case.model, rows)
+    assert raised.value.__notes__ == ["in chunk 2 of the background (the first one is chunk 0)"]
