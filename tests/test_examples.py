@@ -12,19 +12,21 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+def run(script, folder):
+    """What an example prints, run in a folder of its own."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / script], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.fixture(scope="module")
 def quickstart(tmp_path_factory):
     """Folder and printed text of a run."""
     folder = tmp_path_factory.mktemp("quickstart")
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "quickstart.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder, done.stdout
+    printed = run("quickstart.py", folder)
+    return folder, printed
 
 
 def test_quickstart_names_the_strongest_features_first(quickstart):
@@ -48,16 +50,9 @@ def test_quickstart_draws(quickstart):
 
 
 def test_ale_tells_what_happens_where_the_data_are(tmp_path):
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "plot_pd_ale_correlated.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run("plot_pd_ale_correlated.py", tmp_path)
     error = {
-        name: np.array(re.search(rf"^{name} +(\S+) +(\S+)$", done.stdout, re.M).groups(), float)
+        name: np.array(re.search(rf"^{name} +(\S+) +(\S+)$", printed, re.M).groups(), float)
         for name in ("ALE", "PD", "path-dependent PD")
     }
     assert np.all(error["ALE"] < 0.02)
@@ -69,20 +64,13 @@ def test_ale_tells_what_happens_where_the_data_are(tmp_path):
 
 
 def test_linear_leaves_find_the_slopes(tmp_path):
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "plot_linear_leaves.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run("plot_linear_leaves.py", tmp_path)
     error = {
-        name: float(re.search(rf"^{name} +error of the curve: (\S+)", done.stdout, re.M)[1])
+        name: float(re.search(rf"^{name} +error of the curve: (\S+)", printed, re.M)[1])
         for name in ("constant leaves", "linear leaves")
     }
     assert error["linear leaves"] < error["constant leaves"]
-    heating, between, cooling = re.findall(r"degrees: (\S+) kWh a degree", done.stdout)
+    heating, between, cooling = re.findall(r"degrees: (\S+) kWh a degree", printed)
     assert -1.8 < float(heating) < -1.4
     assert abs(float(between)) < 0.3
     assert 1.2 < float(cooling) < 1.6
@@ -92,15 +80,8 @@ def test_linear_leaves_find_the_slopes(tmp_path):
 
 
 def test_bands_cover_the_curve_of_the_population(tmp_path):
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "plot_uncertainty.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
+    printed = run("plot_uncertainty.py", tmp_path)
+    lines = [line.split() for line in printed.splitlines()]
     table = np.array([line for line in lines if len(line) == 4 and line[0].isdigit()], float)
     rows, claimed, real, covered = table.T
     assert list(rows) == [50, 200, 800, 3200]

@@ -12,6 +12,7 @@ from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.coverage import Coverage, PathCoverage
 from fastpd_sklearn.core.effort import make_wanted, table_effort, walk_effort
 from fastpd_sklearn.core.evaluation import attribute
+from fastpd_sklearn.core.forest_bins import bins_of
 from fastpd_sklearn.core.geometry import Geometry, Units
 from fastpd_sklearn.core.path_walk import walk_paths
 from fastpd_sklearn.core.plan import Matches, Plan
@@ -69,21 +70,7 @@ class CoreModel:
         bins: Bins | None = None,
     ) -> None:
         self._made_from = (forest, player_of_input, n_players, zero, bins)
-        if bins is None:
-            bins = Bins(
-                forest.feature,
-                forest.threshold,
-                forest.missing_left,
-                forest.zero_as_missing,
-                forest.is_categorical,
-                forest.listed_left,
-                forest.category_start,
-                forest.category,
-                zero,
-                forest.strict,
-                forest.single,
-            )
-        self.bins = bins
+        self.bins = bins = bins_of(forest, zero) if bins is None else bins
         self.geometry = Geometry(
             forest.left,
             forest.right,

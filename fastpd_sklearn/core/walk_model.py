@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fastpd_sklearn.core.binning import Bins
+from fastpd_sklearn.core.forest_bins import bins_of
 from fastpd_sklearn.core.ice import Individual
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk import Violations
@@ -50,21 +51,7 @@ class WalkModel:
         bins: Bins | None = None,
     ) -> None:
         self.made_from = (forest, player_of_input, n_players, zero)
-        if bins is None:
-            bins = Bins(
-                forest.feature,
-                forest.threshold,
-                forest.missing_left,
-                forest.zero_as_missing,
-                forest.is_categorical,
-                forest.listed_left,
-                forest.category_start,
-                forest.category,
-                zero,
-                forest.strict,
-                forest.single,
-            )
-        self.bins = bins
+        self.bins = bins = bins_of(forest, zero) if bins is None else bins
         owner = np.asarray(player_of_input, np.int32)
         node_player = np.where(forest.feature >= 0, owner[forest.feature], -1).astype(np.int32)
         self.trees = Trees(
