@@ -30,6 +30,19 @@ def fit_background(explainer, model, background, sample_weight=None) -> None:
     ValueError
         If the background has no row that counts, or weights that do not go with it. Errors on
         workers have a note that says which chunk they are about.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn import FastPDExplainer
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DecisionTreeRegressor(max_depth=3).fit(X, y)
+    >>> rows = da.from_array(X, chunks=(100, 10))
+    >>> explainer = FastPDExplainer().fit(model, rows)  # calls this function
+    >>> bool(abs(explainer.intercept_[0] - model.predict(X).mean()) < 1e-9)
+    True
     """
     from dask import delayed
 

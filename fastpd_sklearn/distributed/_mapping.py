@@ -22,6 +22,19 @@ def transform_lazily(explainer, X):
     dask.array.Array of shape (n_rows, n_columns_out), or dask.dataframe.DataFrame
         Of float64, with the chunks of ``X``; a data frame with its index and divisions, and the
         columns that ``get_feature_names_out`` names.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn import FastPDExplainer
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DecisionTreeRegressor(max_depth=3).fit(X, y)
+    >>> rows = da.from_array(X, chunks=(100, 10))
+    >>> values = FastPDExplainer().fit(model, X).transform(rows)  # calls this function
+    >>> values.chunks
+    ((100, 100, 100, 100, 42), (10,))
     """
     X = checked(X)
     names = explainer.get_feature_names_out()
@@ -54,6 +67,19 @@ def sum_over(explainer, X, sample_weight, function):
     Returns
     -------
     What the function gives
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fastpd_sklearn import FastPDExplainer
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DecisionTreeRegressor(max_depth=3).fit(X, y)
+    >>> rows = da.from_array(X, chunks=(100, 10))
+    >>> size = FastPDExplainer(output="shap").fit(model, X).mean_abs(rows)  # calls this function
+    >>> size.shape
+    (10,)
     """
     from dask import delayed
 

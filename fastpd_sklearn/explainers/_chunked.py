@@ -129,6 +129,23 @@ class ChunkedTransformerMixin(TransformerMixin):
         ------
         ImportError
             If pyarrow is not installed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import pandas as pd
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import FastPDExplainer
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = DecisionTreeRegressor(max_depth=3).fit(X, y)
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> X.to_parquet(folder / "rows.parquet")
+        >>> explainer = FastPDExplainer(output="shap").fit(model, folder / "rows.parquet")
+        >>> explainer.transform_to_parquet(folder / "rows.parquet", folder / "shap.parquet")
+        >>> pd.read_parquet(folder / "shap.parquet").shape
+        (442, 10)
         """
         names = [str(name) for name in self.get_feature_names_out()]
         _writing.write_parquet(map(np.asarray, self.transform_blocks(source)), names, path)

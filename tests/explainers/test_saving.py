@@ -211,7 +211,9 @@ def test_without_the_models_library(tmp_path):
         "values = load_explainer(folder + '/file').transform(np.load(folder + '/X.npy'))\n"
         "assert (values == np.load(folder + '/values.npy')).all()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
