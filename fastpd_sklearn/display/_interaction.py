@@ -131,6 +131,7 @@ class InteractionDisplay:
         percentiles=(0.01, 0.99),
         grid_resolution=100,
         max_panels=4,
+        response_method="auto",
         n_jobs=None,
         ax=None,
         n_cols=2,
@@ -164,6 +165,9 @@ class InteractionDisplay:
             evenly spaced points.
         max_panels : int, default=4
             How many pairs ``features=None`` shows at most.
+        response_method : str, default="auto"
+            The response, as of :class:`~fastpd_sklearn.FastPDExplainer`: "predict_proba" shows
+            the probability of a boosted classifier in place of its margin.
         n_jobs : int or None, default=None
             Number of threads.
         ax : matplotlib Axes, array-like of Axes, default=None
@@ -199,6 +203,7 @@ class InteractionDisplay:
             max_order=2,
             target=target,
             groups=groups,
+            response_method=response_method,
             n_jobs=n_jobs,
         )
         return cls.from_explainer(

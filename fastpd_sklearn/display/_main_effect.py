@@ -131,6 +131,7 @@ class MainEffectDisplay:
         max_panels=9,
         n_jackknife=0,
         confidence=0.95,
+        response_method="auto",
         n_jobs=None,
         ax=None,
         n_cols=3,
@@ -166,6 +167,9 @@ class MainEffectDisplay:
             Groups of the background for confidence bands, such as 20; 0 for no bands.
         confidence : float, default=0.95
             Of the bands, point by point.
+        response_method : str, default="auto"
+            The response, as of :class:`~fastpd_sklearn.FastPDExplainer`: "predict_proba" shows
+            the probability of a boosted classifier in place of its margin.
         n_jobs : int or None, default=None
             Number of threads.
         ax : matplotlib Axes, array-like of Axes, default=None
@@ -202,6 +206,7 @@ class MainEffectDisplay:
             target=target,
             groups=groups,
             n_jackknife=n_jackknife,
+            response_method=response_method,
             n_jobs=n_jobs,
         )
         return cls.from_explainer(

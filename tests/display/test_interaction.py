@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.ensemble import GradientBoostingClassifier
 
 from fastpd_sklearn import FastPDExplainer, VanillaPDExplainer
 from fastpd_sklearn.display import InteractionDisplay, ThreeWayDisplay
@@ -55,6 +56,19 @@ def test_two_features_of_few_values(model, X, truth):
     values = display.heatmaps_[0].get_array().T
     points = np.array([(a, b) for a in (0.0, 1.5, 3.0, 4.5) for b in (0.0, 1.0)])
     assert_allclose(values, truth(model.predict, X, [2, 3], points).reshape(4, 2), atol=1e-12)
+
+
+def test_probabilities_of_boosting_are_asked_for(X, truth):
+    boosted = GradientBoostingClassifier(n_estimators=10, max_depth=3, random_state=0)
+    boosted.fit(X, X[:, 0] * (X[:, 1] - 20) > 0)
+    display = InteractionDisplay.from_estimator(
+        boosted, X, [(0, 1)], percentiles=(0, 1), response_method="predict_proba"
+    )
+    x, y, values = cells_of(display.heatmaps_[0])
+    points = np.array([(a, b) for a in x for b in y])
+    expected = truth(boosted.predict_proba, X, [0, 1], points)[:, 1].reshape(len(x), len(y))
+    assert np.abs(expected).max() > 0.1
+    assert_allclose(values, expected, atol=1e-12)
 
 
 def test_the_strongest_pairs_come_first(model, X, truth):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
@@ -63,6 +63,19 @@ def test_classes_are_lines_of_their_own(classifier, X, truth):
     (legend,) = display.figure_.legends
     assert [text.get_text() for text in legend.get_texts()] == ["high", "low", "mid"]
     assert display.axes_[0, 0].get_ylabel() == "effect on\nprobability"
+
+
+def test_probabilities_of_boosting_are_asked_for(X, truth):
+    boosted = GradientBoostingClassifier(n_estimators=10, max_depth=3, random_state=0)
+    boosted.fit(X, 10 * X[:, 0] + X[:, 1] > 20)
+    display = MainEffectDisplay.from_estimator(
+        boosted, X, [0], response_method="predict_proba", n_jackknife=10
+    )
+    points = np.linspace(-1.5, 1.5, 7)
+    expected = truth(boosted.predict_proba, X, [0], points[:, None])[:, 1]
+    assert np.abs(expected).max() > 0.1
+    assert_allclose(at(display.lines_[0, 0], points), expected, atol=1e-12)
+    assert display.axes_[0, 0].get_ylabel() == "effect on\nprobability of True"
 
 
 @pytest.mark.parametrize("way", ["from_estimator", "from_explainer"])
