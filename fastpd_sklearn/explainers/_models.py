@@ -152,11 +152,11 @@ def fit_model(explainer, X, y, sample_weight, fit_params: dict):
         )
     if fitted:
         warnings.warn(
-            f"estimator={estimator!r} is already fitted, and {name} fits a clone of it on X "
-            "and y; to explain it as it is, wrap it as FrozenEstimator(model) or call "
-            "fit(model, X)",
+            f"estimator: this {type(estimator).__name__} is already fitted, and {name} fits a "
+            "clone of it on X and y; to explain it as it is, wrap it as FrozenEstimator(model) "
+            "or call fit(model, X)",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     arguments = arguments_of_fit(explainer, sample_weight, fit_params)
     return clone(estimator).fit(X, y, **arguments)

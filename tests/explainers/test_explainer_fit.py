@@ -80,8 +80,11 @@ def test_fitted_estimator_without_target_is_used_as_it_is(explainer_class, model
 
 
 def test_fitted_estimator_with_target_is_refitted_with_a_warning(explainer_class, model, X, y):
-    with pytest.warns(UserWarning, match=r"FrozenEstimator\(model\) or call fit\(model, X\)"):
+    advice = r"FrozenEstimator\(model\) or call fit\(model, X\)"
+    with pytest.warns(UserWarning, match=advice) as caught:
         explainer = explainer_class(model).fit(X, -y)
+    assert caught[0].filename == __file__  # the caller's line, and no repr of all parameters
+    assert len(str(caught[0].message)) < 250
     assert explainer.estimator_ is not model
     assert explainer.intercept_[0] < 0
 
