@@ -142,7 +142,7 @@ def train_surrogate(
             "more background rows or a larger surrogate, or explain the model itself with "
             "VanillaPDExplainer",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     return StandIn(fitted, respond.head, score)
 
