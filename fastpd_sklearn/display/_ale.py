@@ -44,6 +44,8 @@ class ALEDisplay:
         What is explained, for the label of the vertical axis.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the rows in the density.
+    confidence : float, default=None
+        Of the effects' limits, which a note below the panels tells; None for no note.
 
     Attributes
     ----------
@@ -78,12 +80,22 @@ class ALEDisplay:
     (1, 2)
     """
 
-    def __init__(self, effects, rows, output_names, *, response="response", sample_weight=None):
+    def __init__(
+        self,
+        effects,
+        rows,
+        output_names,
+        *,
+        response="response",
+        sample_weight=None,
+        confidence=None,
+    ):
         self.effects = effects
         self.rows = rows
         self.output_names = output_names
         self.response = response
         self.sample_weight = sample_weight
+        self.confidence = confidence
 
     @classmethod
     def from_estimator(
@@ -220,6 +232,7 @@ class ALEDisplay:
             names,
             response=response_name(explainer, names),
             sample_weight=check_weights(sample_weight, X.shape[0]),
+            confidence=explainer.confidence if any(map(_has_limits, effects)) else None,
         )
         return display.plot(
             ax=ax,
@@ -268,6 +281,7 @@ class ALEDisplay:
         has_map = any(output is not None for _, _, output in panels)
         width, height = WIDE_SIZE if has_map else PANEL_SIZE
         height += extra_height([axis for axis in axes if axis is not None], PANEL_SIZE[0])
+        height += _style.NOTE_HEIGHT * (self.confidence is not None)
         self.figure_, self.axes_ = _style.make_axes(
             ax, len(panels), n_cols, (width, height), type(self).__name__
         )
@@ -308,7 +322,7 @@ class ALEDisplay:
             look["marker"] = "o" if len(points) == 1 else None
             (line,) = ax.plot(points, effect.effect[k], **_style.style(look, line_kw, Line2D))
             self.lines_[i, k] = line
-            if effect.lower is not None and np.isfinite(effect.lower[k]).all():
+            if _has_limits(effect, k):
                 look = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
                 look = _style.style(look, band_kw, PolyCollection)
                 self.bands_[i, k] = ax.fill_between(
@@ -328,7 +342,7 @@ class ALEDisplay:
         for k, name in enumerate(self.output_names):
             places = np.arange(n_points) + (k - (n_outputs - 1) / 2) * width
             look = {"color": _style.line_style(k)["color"], "width": width, "label": name}
-            if effect.lower is not None and np.isfinite(effect.lower[k]).all():
+            if _has_limits(effect, k):
                 look["yerr"] = effect.upper[k] - effect.effect[k]
                 look["error_kw"] = {"ecolor": "0.25", "elinewidth": 1.0}
             self.bars_[i, k] = ax.bar(places, effect.effect[k], **{**look, **(bar_kw or {})})
@@ -376,6 +390,8 @@ class ALEDisplay:
         for k in curves:
             if places[k] in firsts or not sharey or not is_own_figure:
                 places[k].set_ylabel(f"ALE on {word}")
+        if self.confidence is not None:
+            _style.tell_confidence(self.figure_, places[0], self.confidence, is_own_figure)
         if len(self.output_names) > 1 and curves:
             k = curves[0]
             handles = self.bars_[k] if self.lines_[k, 0] is None else self.lines_[k]
@@ -395,6 +411,15 @@ class ALEDisplay:
 def is_categorical(effect) -> bool:
     """Whether an effect is that of one categorical feature."""
     return isinstance(effect, ALECurve) and effect.is_categorical
+
+
+def _has_limits(effect, output=slice(None)) -> bool:
+    """Whether the effect on an output, or on all of them, has limits to be drawn."""
+    return (
+        isinstance(effect, ALECurve)
+        and effect.lower is not None
+        and bool(np.isfinite(effect.lower[output]).all())
+    )
 
 
 def _category_axis(effect, rows) -> FeatureAxis | None:

@@ -116,7 +116,7 @@ def _n_inputs(features: np.ndarray, n_features) -> int:
     needed = int(features.max(initial=-1)) + 1
     if n_features is None:
         return needed
-    if not isinstance(n_features, Integral):
+    if isinstance(n_features, bool) or not isinstance(n_features, Integral):
         raise ValueError(f"n_features={n_features!r}: expected an integer, the number of columns")
     if n_features < needed:
         raise ValueError(

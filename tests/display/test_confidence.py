@@ -7,7 +7,7 @@ from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from fastpd_sklearn import FastPDExplainer
-from fastpd_sklearn.display import ImportanceDisplay, MainEffectDisplay
+from fastpd_sklearn.display import ALEDisplay, ImportanceDisplay, MainEffectDisplay
 
 G = 8
 NOTE = "intervals: error of the background, not of the model"
@@ -139,3 +139,18 @@ def test_note_lies_within_a_figure_of_one_panel(data, model):
     assert note.y0 >= 0
     assert note.x1 <= figure.bbox.x1
     assert not note.overlaps(figure.axes[0].xaxis.label.get_window_extent())
+
+
+@pytest.mark.parametrize("features", [[0], [2], [(0, 1), 0]])
+def test_accumulated_effects_say_what_their_limits_are(data, model, features):
+    display = ALEDisplay.from_estimator(model, data, features, confidence=0.9)
+    assert display.figure_.get_supxlabel().replace("\n", " ") == f"90% {NOTE}"
+
+
+@pytest.mark.parametrize(
+    ("features", "settings"), [([0, 2], {"confidence": None}), ([(0, 1)], {"confidence": 0.9})]
+)
+def test_accumulated_effects_without_limits_have_no_note(data, model, features, settings):
+    display = ALEDisplay.from_estimator(model, data, features, **settings)
+    assert display.confidence is None
+    assert display.figure_.get_supxlabel() == ""

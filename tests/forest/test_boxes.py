@@ -218,6 +218,7 @@ def test_nothing_given_is_changed_or_kept():
         ({"features": [0, -1]}, "features holds -1"),
         ({"features": [0, 1, 2]}, r"features has shape \(3,\)"),
         ({"n_features": 2.5}, "n_features=2.5: expected an integer"),
+        ({"n_features": True}, "n_features=True: expected an integer"),
         ({"n_features": 1}, "n_features=1, and a box bounds column 1"),
     ],
 )
