@@ -152,6 +152,7 @@ class ImportanceDisplay:
         sample_weight=None,
         n_jackknife=0,
         confidence=0.95,
+        response_method="auto",
         n_jobs=None,
         ax=None,
         max_bars=20,
@@ -180,6 +181,10 @@ class ImportanceDisplay:
             Groups of the background for error bars, such as 20; 0 for none.
         confidence : float, default=0.95
             Of the error bars.
+        response_method : str, default="auto"
+            The response, as of :class:`~fastpd_sklearn.FastPDExplainer`: "predict_proba" explains
+            the probability of a boosted classifier in place of its margin,
+            by term or order.
         n_jobs : int or None, default=None
             Number of threads.
         ax : matplotlib Axes, default=None
@@ -214,6 +219,7 @@ class ImportanceDisplay:
             target=target,
             groups=groups,
             n_jackknife=n_jackknife,
+            response_method=response_method,
             n_jobs=n_jobs,
         )
         return cls.from_explainer(

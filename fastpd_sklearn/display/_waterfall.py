@@ -104,6 +104,7 @@ class WaterfallDisplay:
         target=None,
         groups=None,
         sample_weight=None,
+        response_method="auto",
         n_jobs=None,
         ax=None,
         max_terms=12,
@@ -129,6 +130,9 @@ class WaterfallDisplay:
             Columns that play together as one feature.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows of the background.
+        response_method : str, default="auto"
+            The response, as of :class:`~fastpd_sklearn.FastPDExplainer`: "predict_proba" explains
+            the probability of a boosted classifier in place of its margin.
         n_jobs : int or None, default=None
             Number of threads.
         ax : matplotlib Axes, default=None
@@ -162,6 +166,7 @@ class WaterfallDisplay:
             max_order=max_order,
             target=target,
             groups=groups,
+            response_method=response_method,
             n_jobs=n_jobs,
         )
         return cls.from_explainer(
