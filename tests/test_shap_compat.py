@@ -395,8 +395,8 @@ KINDS = (
 def test_plots_are_drawn(shap, explanations, pyplot, plot, kind):
     PLOTS[plot](shap, explanations[kind])
     pyplot.gcf().canvas.draw()
-    ax = pyplot.gcf().axes[0]
-    drawn = [*ax.collections, *ax.patches, *ax.images, *ax.lines]
+    axes = pyplot.gcf().axes
+    drawn = [a for ax in axes for a in (*ax.collections, *ax.patches, *ax.images, *ax.lines)]
     assert len(drawn) > 1
 
 

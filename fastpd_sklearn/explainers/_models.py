@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.explainers._routing import arguments_of_fit, refuse_arguments
@@ -198,7 +197,7 @@ def needs_y(estimator) -> bool:
 def tags_of(model):
     """scikit-learn's tags of a model; None for one that has none."""
     try:
-        return get_tags(model)
+        return model.__sklearn_tags__()  # get_tags of scikit-learn 1.7 warns if there are none
     except (AttributeError, TypeError):
         return None
 
