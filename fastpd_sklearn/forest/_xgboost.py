@@ -1,6 +1,6 @@
 """XGBoost's models, read from the UBJSON that ``Booster.save_raw`` gives.
 
-Tested with XGBoost 2.1, 3.0, 3.1 and 3.2. Where those differ, the differences are in the dump
+Tested with XGBoost 2.1 to 3.4. Where those differ, the differences are in the dump
 itself, but for the clipping of ``base_score`` (see ``_intercept``).
 """
 
@@ -185,7 +185,8 @@ def _ensemble(booster: dict) -> tuple[dict, np.ndarray | None]:
     gbtree = check_keys("gradient_booster", booster["gbtree"]) if name == "dart" else booster
     ensemble = check_keys("gradient_booster.model", gbtree["model"])
     check_keys("gbtree_model_param", ensemble["gbtree_model_param"])
-    return ensemble, booster.get("weight_drop")
+    # From XGBoost 3.4 on dropout is a matter of "gbtree", and the weights are beside the trees.
+    return ensemble, ensemble.get("weight_drop", booster.get("weight_drop"))
 
 
 def _n_trees(model, ensemble: dict) -> int:
@@ -206,7 +207,7 @@ def _input_map(model, learner: dict, ensemble: dict, forest: Forest) -> InputMap
         n_columns=forest.n_inputs,
         names=names or None,
         categories=_labels(ensemble, names),
-        # XGBoost 3.1 and 3.2 give most unseen labels the code of another label.
+        # XGBoost gives most unseen labels the code of another label.
         unknown=None,
         # A DMatrix of a frame of numbers holds codes; the scikit-learn interface refuses it.
         frames_hold_codes=not wrapped,

@@ -31,6 +31,7 @@ _KEYS = {
         "iteration_indptr",
         "tree_info",
         "trees",
+        "weight_drop",
     },
     "gbtree_model_param": {"num_parallel_tree", "num_trees"},
     "cats": {"enc", "feature_segments", "sorted_idx"},
@@ -81,7 +82,7 @@ def check_keys(what: str, part: dict) -> dict:
         unknown = sorted(part.keys() - _KEYS[what])
         raise ValueError(
             f"the XGBoost model has {unknown[0]!r} in its {what}, which is not known here and "
-            "may change what the model predicts; models of XGBoost 2.1 to 3.2 can be read"
+            "may change what the model predicts; models of XGBoost 2.1 to 3.4 can be read"
         )
     return part
 

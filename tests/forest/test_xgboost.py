@@ -18,6 +18,7 @@ from fastpd_sklearn.forest._ubjson import loads
 from fastpd_sklearn.forest._xgboost import reader
 from fastpd_sklearn.forest._xgboost_trees import join_trees
 from tests.oracles import predict
+from tests.versions import older
 
 VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
 stores_labels = pytest.mark.skipif(VERSION < (3, 1), reason="the model holds no labels")
@@ -138,6 +139,9 @@ MODELS = {
     "vector labels": (xgboost.XGBClassifier(multi_strategy="multi_output_tree", **SMALL), "flags"),
     "base score": (xgboost.XGBClassifier(base_score=0.07, **SMALL), "binary"),
 }
+if not older("xgboost", "3.4"):  # before, dropout is for booster="dart" alone
+    MODELS["dropout"] = (xgboost.XGBRegressor(rate_drop=0.5, **SMALL), "real")
+    MODELS["dropout classes"] = (xgboost.XGBClassifier(one_drop=True, **SMALL), "class")
 
 
 @pytest.fixture(scope="module")

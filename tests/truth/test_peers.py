@@ -18,6 +18,7 @@ from sklearn.ensemble import (
 )
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer
+from tests.versions import older
 
 N_COLUMNS = 4
 SMALL = {"n_estimators": 5, "max_depth": 4, "n_jobs": 1}
@@ -102,6 +103,8 @@ def shap_values(model, background, X):
 
 @pytest.mark.parametrize("name", COMPLETE)
 def test_interventional_shap(name):
+    if name == "xgboost dart" and not older("xgboost", "3.4"):
+        pytest.skip("shap 0.54 misses the weights of the trees, which have moved in the dump")
     X, _, _ = data()
     explainer = FastPDExplainer(output="shap").fit(fitted()[name], X)
     values, base = shap_values(fitted()[name], X, X[:25])
