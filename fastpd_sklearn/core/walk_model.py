@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -10,9 +10,25 @@ import numpy as np
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.forest_bins import bins_of
 from fastpd_sklearn.core.ice import Individual
+from fastpd_sklearn.core.jumps import DEEPEST, Jumps, most_steps
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk import Violations
 from fastpd_sklearn.core.walking import Points, Trees
+
+MOST_STEPS = 5000
+"""Of a tree in the mean, up to which it pays off to look at all of its nodes with all rows."""
+
+BATCH_CELLS = 2**13
+"""Codes of columns whose curves are made together, for a block of rows to stay in fast memory."""
+
+LEAST_ROWS = 512
+"""From so many on it pays off to look through the trees before."""
+
+LEAVES_BYTES = 2**26
+"""The most memory for rows' own leaves."""
+
+FEW_CURVES = 3
+"""From so many on it pays off to know the rows' own leaves."""
 
 
 class WalkModel:
@@ -177,6 +193,151 @@ class WalkModel:
     ) -> list[np.ndarray]:
         """Components of pairs of players at points; see `walk.Violations.pairs`."""
         return Violations(self.trees, points).pairs(rows, sample_weight, pairs, n_threads)
+
+    def shares(self, player: int, n_rows: int) -> bool:
+        """Whether curves of so many rows along a player are made from their jumps.
+
+        They cost less if those along others are made with them. It depends on nothing but these
+        two, lest bits depend on what is asked for together.
+
+        Parameters
+        ----------
+        player : int
+        n_rows : int
+
+        Returns
+        -------
+        bool
+        """
+        return n_rows >= LEAST_ROWS and self._has_few_steps[player]
+
+    @cached_property
+    def _has_few_steps(self) -> list[bool]:
+        """By player, whether it pays off to make its curves from their jumps."""
+        lines = [player for player, is_line in enumerate(self.is_line) if is_line]
+        few = [k for k in lines if self._n_cells(k) <= BATCH_CELLS]
+        if not few or self.trees.depth > DEEPEST:
+            return [False] * len(self.slots)
+        is_small = most_steps(self.trees) <= MOST_STEPS * self.n_trees
+        return [is_small and player in set(few) for player in range(len(self.slots))]
+
+    def _n_cells(self, player: int) -> int:
+        return (int(self.bins.n_codes[self.slots[player][0]]) + 1) * self.n_outputs
+
+    def _make_jumps(self, players: Sequence[int]) -> Jumps:
+        slots = [int(self.slots[player][0]) for player in players]
+        bins = self.bins
+        return Jumps(self.trees, players, slots, len(self.slots), bins.n_codes, bins.width)
+
+    def _cells(self, points: Points) -> np.ndarray:
+        """The codes of points on a line, missing as the number of codes."""
+        (slot,) = self.slots[points.player]
+        return np.minimum(points.codes[0], self.bins.n_codes[slot]).astype(np.int32)
+
+    def _batches(self, points: Sequence[Points], chosen: Sequence[int]) -> list[list[int]]:
+        """Curves that are made together."""
+        batches: list[list[int]] = []
+        n_cells = BATCH_CELLS
+        for k in chosen:
+            size = self._n_cells(points[k].player)
+            if n_cells + size > BATCH_CELLS:
+                batches.append([])
+                n_cells = 0
+            batches[-1].append(k)
+            n_cells += size
+        return batches
+
+    def margins(self, rows: BinnedRows, n_threads: int) -> np.ndarray:
+        """Raw prediction as :meth:`curves` and :meth:`sums_along` take it.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+        n_threads : int
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_rows), float64
+        """
+        return Individual(self.trees, self.intercept, []).curves(rows, n_threads)[:, :, 0]
+
+    def sums_along(
+        self,
+        rows: BinnedRows,
+        points: Sequence[Points],
+        link: str | Callable,
+        sample_weight: np.ndarray | None,
+        n_threads: int,
+        margins: np.ndarray | None = None,
+    ) -> list[np.ndarray]:
+        """Weighted sums over the rows of a response, with one player at a time held at points.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+        points : sequence of Points
+            Of different players.
+        link, sample_weight, n_threads
+            As for :meth:`response_sums`.
+        margins : ndarray of shape (n_outputs, n_rows), float64, default=None
+            From :meth:`margins`, where they are known already.
+
+        Returns
+        -------
+        list of ndarray of shape (n_responses, n_points), float64
+        """
+        out: list = [None] * len(points)
+        shared = [] if callable(link) else [
+            k for k, p in enumerate(points) if self.shares(p.player, rows.n_rows)
+        ]
+        if shared and margins is None:
+            margins = self.margins(rows, n_threads)
+        for batch in self._batches(points, shared):
+            made = self._make_jumps([points[k].player for k in batch])
+            cells = [self._cells(points[k]) for k in batch]
+            sums = made.sums(rows, margins, cells, sample_weight, link, n_threads)
+            for k, found in zip(batch, sums, strict=True):
+                out[k] = found
+        others = [k for k in range(len(points)) if out[k] is None]
+        leaves = self._leaves_for(rows, len(others), n_threads)
+        for k in others:
+            out[k] = self.response_sums(
+                rows, [points[k]], link, sample_weight, n_threads, leaves
+            )
+        return out
+
+    def curves_along(
+        self, rows: BinnedRows, points: Sequence[Points], n_threads: int
+    ) -> Iterator[np.ndarray]:
+        """Margins of every row with one player at a time held at points.
+
+        Parameters
+        ----------
+        rows : BinnedRows
+        points : sequence of Points
+        n_threads : int
+
+        Yields
+        ------
+        ndarray of shape (n_outputs, n_rows, n_points), float64
+        """
+        walked = [p for p in points if not self.shares(p.player, rows.n_rows)]
+        leaves = self._leaves_for(rows, len(walked), n_threads)
+        margins = None if len(walked) == len(points) else self.margins(rows, n_threads)
+        for p in points:
+            if not self.shares(p.player, rows.n_rows):
+                yield self.curves(rows, [p], n_threads, leaves=leaves)
+                continue
+            out = np.empty((self.n_outputs, rows.n_rows, p.size))
+            made = self._make_jumps([p.player])
+            made.curves(rows, margins, self._cells(p), n_threads, out)
+            yield out
+
+    def _leaves_for(self, rows: BinnedRows, n_curves: int, n_threads: int) -> np.ndarray | None:
+        """The rows' own leaves, if there are curves enough for them to pay off, and room."""
+        if n_curves < FEW_CURVES or 4 * rows.n_rows * self.n_trees > LEAVES_BYTES:
+            return None
+        return self.leaves(rows, n_threads)
 
     def curves(
         self,

@@ -48,6 +48,11 @@ cdef class Trees:
         self._leaf_value = self.leaf_value
         self._depth = _depth(left, right)
 
+    @property
+    def depth(self):
+        """Most tests on the way to a leaf."""
+        return self._depth
+
     cdef TreesView view(self) noexcept:
         cdef TreesView trees
         trees.node = <const Node*> &self._nodes[0] if self._nodes.shape[0] else NULL

@@ -15,6 +15,7 @@ import numpy as np
 from fastpd_sklearn.core.attribution import INDICES
 from fastpd_sklearn.core.background import check_array, join_rows, pack_rows, unpack_rows
 from fastpd_sklearn.core.effort import BackgroundEffort, background_effort
+from fastpd_sklearn.core.jumps import response_sums
 from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.walk_model import WalkModel
@@ -30,6 +31,12 @@ from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
 
 MOST_CELLS = 2**18
 """Cells of a product of points that are looked at at a time."""
+
+GROWTH = 32
+"""Curves that are made with one that is asked for, by the number of those made before."""
+
+CHEAP = 2**21
+"""Rows times trees up to which so many curves are made with the first one, too."""
 
 BLOCK_ROWS = 256
 """Rows whose pairs are looked at at a time where all of them would be too many cells."""
@@ -197,6 +204,10 @@ class BackgroundEngine(TreeEngine):
         return out
 
 
+DERIVED = ("_margins", "_means_along")
+"""What a `ResponseEngine` finds again from its rows when it is asked for."""
+
+
 class ResponseEngine(BackgroundEngine):
     """Partial dependence of a response on which the trees do not add up.
 
@@ -229,23 +240,112 @@ class ResponseEngine(BackgroundEngine):
         responses = self.head.respond(margins.reshape(len(margins), -1).T)
         return responses.T.reshape(-1, *margins.shape[1:])
 
+    def update(self, X, sample_weight: np.ndarray | None) -> None:
+        """Add rows to the background."""
+        rows = self.bin(X)
+        margins = self.walks.margins(rows, self.threads_for(rows.n_rows))
+        self._add(rows, sample_weight, [self._sum_response(margins, sample_weight)])
+        if self.n_rows == rows.n_rows:
+            self._margins = margins
+
     def _sums(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> list[np.ndarray]:
-        threads = self.threads_for(rows.n_rows)
-        sums = self.walks.response_sums(rows, [], self.link, sample_weight, threads)
-        return [sums.reshape(-1)]
+        margins = self.walks.margins(rows, self.threads_for(rows.n_rows))
+        return [self._sum_response(margins, sample_weight)]
+
+    def _sum_response(self, margins: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        if not callable(self.link):
+            return response_sums(margins, weights, self.link)
+        response = np.asarray(self.link(np.ascontiguousarray(margins.T)), np.float64)
+        weights = np.ones(len(response)) if weights is None else weights
+        return weights @ response.reshape(len(weights), -1)
+
+    def _add(self, rows: BinnedRows, weights: np.ndarray | None, sums: list[np.ndarray]) -> None:
+        self._forget()
+        super()._add(rows, weights, sums)
+
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        for name in DERIVED:
+            state.pop(name, None)
+        return state
+
+    def _forget(self) -> None:
+        for name in DERIVED:
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _margins(self) -> np.ndarray:
+        """Margins of the background, shape (n margins, n_rows)."""
+        return self.walks.margins(self.rows, self.threads_for(self.n_rows))
+
+    @cached_property
+    def _means_along(self) -> dict[int, np.ndarray]:
+        """Mean response by the codes of players, as far as they have been asked for."""
+        return {}
 
     def _levels(self, player: int) -> np.ndarray:
-        return self._means([self.walks.alphabet(player)], self.link) - self.intercept[:, None]
+        known = self._means_along
+        if player not in known:
+            self._find_means([player, *self._likely_next(player)])
+        return known[player] - self.intercept[:, None]
+
+    def _likely_next(self, player: int) -> list[int]:
+        """Players whose curves cost little beside that of a player, and may be asked for next."""
+        known, players = self._means_along, list(range(len(self.walks.slots)))
+        if callable(self.link) or not self.walks.shares(player, self.n_rows):
+            return []
+        others = [
+            k
+            for k in players[player + 1 :] + players[:player]
+            if k not in known and self.walks.shares(k, self.n_rows)
+        ]
+        is_cheap = self.n_rows * self.walks.n_trees <= CHEAP
+        return others[: GROWTH * max(len(known), is_cheap)]
+
+    def _find_means(self, players: list[int]) -> None:
+        """Make curves along players known."""
+        points = [self.walks.alphabet(player) for player in players]
+        threads = self.threads_for(self.n_rows)
+        shared = [self.walks.shares(player, self.n_rows) for player in players]
+        margins = self._margins if any(shared) and not callable(self.link) else None
+        sums = self.walks.sums_along(
+            self.rows, points, self.link, self.weights, threads, margins
+        )
+        means = {k: found / self.total for k, found in zip(players, sums, strict=True)}
+        self._means_along.update(means)
 
     def _components(self, rows: BinnedRows, terms: list[Term]) -> dict[Term, np.ndarray]:
+        closure = _outputs.closure(terms)
+        self._look_ahead([term[0] for term in closure if len(term) == 1], rows.n_rows)
         known: dict[Term, np.ndarray] = {}
-        for term in _outputs.closure(terms):
-            component = self._values(rows, term, self.link) - self.intercept
+        for term in closure:
+            component = self._response_to(rows, term) - self.intercept
             for part in _outputs.subsets(term):
                 if part != term:
                     component = component - known[part]
             known[term] = component
         return known
+
+    def _look_ahead(self, players: list[int], n_points: int) -> None:
+        """Make those curves known that are to be read at many points."""
+        lacking = [k for k in players if k not in self._means_along and self._is_read(k, n_points)]
+        if lacking:
+            self._find_means(lacking)
+
+    def _is_read(self, player: int, n_points: int) -> bool:
+        """Whether it is sooner to read means off a curve than to make those of some points."""
+        if len(self.walks.slots[player]) != 1:
+            return False
+        n_codes = self.walks.alphabet(player).size
+        return self.walks.shares(player, self.n_rows) or n_codes <= 2 * n_points
+
+    def _response_to(self, rows: BinnedRows, term: Term) -> np.ndarray:
+        """``v`` of a term for each of some rows, shape (n_rows, n_outputs)."""
+        if len(term) != 1 or term[0] not in self._means_along:
+            return self._values(rows, term, self.link)
+        means = self._means_along[term[0]]
+        codes = rows.columns()[self.walks.slots[term[0]][0]]
+        return means[:, np.minimum(codes, means.shape[1] - 1)].T
 
     def pair_grid(self, X, pairs: list[Term]) -> np.ndarray:
         """Components of pairs on the product of the rows with themselves."""

@@ -25,12 +25,6 @@ from fastpd_sklearn.forest._transformers import LABELS, SAME
 BLOCK_BYTES = 2**24
 """Memory for what moves add to a block of rows."""
 
-LEAVES_BYTES = 2**26
-"""The most memory for rows' own leaves."""
-
-FEW_AXES = 3
-"""From so many on it pays off to know the rows' own leaves."""
-
 
 class ForestResponder:
     """Reads all moved responses off the trees.
@@ -92,14 +86,15 @@ class ForestResponder:
     def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        leaves = self._leaves(rows, len(axes))
-        for held, place in self._held(axes):
-            n_threads = self._threads(rows.n_rows)
-            margins = self._walks.curves(rows, [held], n_threads, leaves=leaves)
+        held, places = self._held(axes)
+        for margins, place in zip(
+            self._walks.curves_along(rows, held, self._threads(rows.n_rows)), places, strict=True
+        ):
             if self._head is not None:
                 responses = self._respond(margins.reshape(len(margins), -1).T)
                 margins = responses.T.reshape(-1, *margins.shape[1:])
-            is_each = len(place) == held.size and np.array_equal(place, np.arange(held.size))
+            n_points = margins.shape[-1]
+            is_each = len(place) == n_points and np.array_equal(place, np.arange(n_points))
             yield margins if is_each else margins[:, :, place]
 
     def sums(
@@ -107,25 +102,20 @@ class ForestResponder:
     ) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        leaves = self._leaves(rows, len(axes))
         link = "identity" if self._head is None else core_link(self._head)
-        for held, place in self._held(axes):
-            n_threads = self._threads(rows.n_rows)
-            yield self._walks.response_sums(rows, [held], link, weights, n_threads, leaves)[
-                :, place
-            ]
+        held, places = self._held(axes)
+        n_threads = self._threads(rows.n_rows)
+        sums = self._walks.sums_along(rows, held, link, weights, n_threads)
+        for found, place in zip(sums, places, strict=True):
+            yield found[:, place]
 
-    def _leaves(self, rows: BinnedRows, n_axes: int) -> np.ndarray | None:
-        """The rows' own leaves, if there are axes enough for them to pay off, and room."""
-        if n_axes < FEW_AXES or 4 * rows.n_rows * self._forest.n_trees > LEAVES_BYTES:
-            return None
-        return self._walks.leaves(rows, self._threads(rows.n_rows))
-
-    def _held(self, axes: list[tuple[int, np.ndarray]]) -> Iterator[tuple[Points, np.ndarray]]:
+    def _held(self, axes: list[tuple[int, np.ndarray]]) -> tuple[list[Points], list[np.ndarray]]:
         """The different points of columns, and which of them each given point is."""
-        for column, points in axes:
-            rows = self._bin(self._template.rows({column: points}))
-            yield self._walks.points(rows, column)
+        made = [
+            self._walks.points(self._bin(self._template.rows({column: points})), column)
+            for column, points in axes
+        ]
+        return [points for points, _ in made], [place for _, place in made]
 
     def breaks(self, column: int) -> np.ndarray | None:
         """See :class:`Responder`."""
