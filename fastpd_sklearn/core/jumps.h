@@ -142,17 +142,11 @@ CLONES static void lane_add(double *__restrict out, const double *__restrict x, 
         out[r] = x[r] + y[r];
 }
 
-/* out[r * n + i] = curve[cell[i]][r] + shift[r] for the first m rows: eight rows at a time, so that
- * what is written together lies together. */
-CLONES static void lane_write(const double *curve, const int32_t *cell, int64_t n,
-                              const double *shift, int64_t m, double *out)
+/* out[r * step] = x[r] for the first m rows. */
+static inline void lane_write(const double *x, int64_t m, double *out, int64_t step)
 {
-    for (int64_t first = 0; first < m; first += 8) {
-        const int64_t last = m < first + 8 ? m : first + 8;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t r = first; r < last; r++)
-                out[r * n + i] = curve[(int64_t)cell[i] * LANES + r] + shift[r];
-    }
+    for (int64_t r = 0; r < m; r++)
+        out[r * step] = x[r];
 }
 
 #endif

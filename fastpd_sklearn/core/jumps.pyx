@@ -62,7 +62,7 @@ cdef extern from "jumps.h" nogil:
     )
     void lane_sums(double*, int64_t)
     void lane_add(double*, const double*, const double*)
-    void lane_write(const double*, const int32_t*, int64_t, const double*, int64_t, double*)
+    void lane_write(const double*, int64_t, double*, int64_t)
     double weighted_sum(const double*, const double*, int64_t)
     void exp_all(double*, int64_t)
     void sigmoid_all(double*, int64_t)
@@ -734,31 +734,35 @@ cdef void _respond(int link, int64_t n_outputs, double* response) noexcept nogil
         softmax_all(response, n_outputs, LANES, LANES, response + n_outputs * LANES)
 
 
-cdef void _add_responses(
-    const Job* job, int64_t curve, int link, const Scratch* s, double* total
-) noexcept nogil:
-    """total[output * n_points + point] += the weighted responses of a block along a curve."""
-    cdef int64_t k, i, n_outputs = job.trees.n_outputs, n_points = job.first[job.n_curves]
-    cdef int64_t step = job.n_cells * LANES
+cdef const double* _finish_outputs(const Job* job, int64_t curve, const Scratch* s) noexcept nogil:
+    """From jumps to a curve in all outputs; the cells of the first one."""
+    cdef int64_t k
     cdef const double* cells = NULL
-    for k in range(n_outputs - 1, -1, -1):
+    for k in range(job.trees.n_outputs - 1, -1, -1):
         cells = _finish_curve(job, curve, k, s)
-    for i in range(job.first[curve], job.first[curve + 1]):
-        for k in range(n_outputs):
-            lane_add(
-                s.response + k * LANES, cells + k * step + job.cell[i] * LANES, s.shift + k * LANES
-            )
-        _respond(link, n_outputs, s.response)
-        for k in range(n_outputs):
-            total[k * n_points + i] += weighted_sum(s.response + k * LANES, s.weight, LANES)
+    return cells
+
+
+cdef inline void _respond_at(
+    const Job* job, const double* cells, int64_t point, int link, const Scratch* s
+) noexcept nogil:
+    """The responses of a block at a point of a curve."""
+    cdef int64_t k, step = job.n_cells * LANES
+    for k in range(job.trees.n_outputs):
+        lane_add(
+            s.response + k * LANES, cells + k * step + job.cell[point] * LANES, s.shift + k * LANES
+        )
+    _respond(link, job.trees.n_outputs, s.response)
 
 
 cdef int _sum_group(
     const Job* job, int64_t first_block, int64_t last_block, const double* weights, int link,
     double* total,
 ) noexcept nogil:
-    """Weighted sums of the response over some blocks of rows, at all points."""
-    cdef int64_t block, row, m, r, curve
+    """total[output * n_points + point]: weighted sums over some blocks of rows."""
+    cdef int64_t block, row, m, r, curve, i, k
+    cdef int64_t n_outputs = job.trees.n_outputs, n_points = job.first[job.n_curves]
+    cdef const double* cells
     cdef Scratch scratch
     cdef int status = _scratch_init(&scratch, job)
     for block in range(first_block, last_block if status == 0 else first_block):
@@ -771,25 +775,41 @@ cdef int _sum_group(
         _take_block(job, row, m, &scratch)
         _fill_jumps(job, &scratch)
         for curve in range(job.n_curves):
-            _add_responses(job, curve, link, &scratch, total)
+            cells = _finish_outputs(job, curve, &scratch)
+            for i in range(job.first[curve], job.first[curve + 1]):
+                _respond_at(job, cells, i, link, &scratch)
+                for k in range(n_outputs):
+                    total[k * n_points + i] += weighted_sum(
+                        scratch.response + k * LANES, scratch.weight, LANES
+                    )
     _scratch_free(&scratch)
     return status
 
 
-cdef int _write_block(const Job* job, int64_t block, double* out) noexcept nogil:
-    """out[(output * n_rows + row) * n_points + point]: margins of a block of rows."""
-    cdef int64_t row = block * LANES, curve, k, n_points = job.first[job.n_curves]
-    cdef int64_t m = min(<int64_t> LANES, job.codes.n_rows - row), first
+cdef int _write_group(
+    const Job* job, int64_t first_block, int64_t last_block, int link, double* out
+) noexcept nogil:
+    """out[n_outputs * n_rows * first[curve] + (output * n_rows + row) * (points of it) + point]."""
+    cdef int64_t block, row, m, curve, i, k, n_points
+    cdef int64_t n_outputs = job.trees.n_outputs, n_rows = job.codes.n_rows
     cdef const double* cells
+    cdef double* target
     cdef Scratch scratch
     cdef int status = _scratch_init(&scratch, job)
-    if status == 0:
+    for block in range(first_block, last_block if status == 0 else first_block):
+        row = block * LANES
+        m = min(<int64_t> LANES, n_rows - row)
         _take_block(job, row, m, &scratch)
         _fill_jumps(job, &scratch)
-        for k in range(job.trees.n_outputs):
-            cells = _finish_curve(job, 0, k, &scratch)
-            lane_write(cells, job.cell, n_points, scratch.shift + k * LANES, m,
-                       out + (k * job.codes.n_rows + row) * n_points)
+        for curve in range(job.n_curves):
+            cells = _finish_outputs(job, curve, &scratch)
+            n_points = job.first[curve + 1] - job.first[curve]
+            target = out + n_outputs * n_rows * job.first[curve]
+            for i in range(n_points):
+                _respond_at(job, cells, job.first[curve] + i, link, &scratch)
+                for k in range(n_outputs):
+                    lane_write(scratch.response + k * LANES, m,
+                               target + (k * n_rows + row) * n_points + i, n_points)
     _scratch_free(&scratch)
     return status
 
@@ -1003,32 +1023,44 @@ cdef class Jumps:
             out += total_array[g]
         return np.split(out[:size].reshape(self.trees.n_outputs, -1), first_array[1:len(cells)], axis=1)
 
-    def curves(self, BinnedRows rows, margins, cells, int n_threads, out):
-        """Margins of every row along the only curve.
+    def curves(self, BinnedRows rows, margins, cells, link, int n_threads):
+        """The response of every row along every curve.
 
         Parameters
         ----------
-        rows, margins, n_threads
+        rows, margins, cells, link, n_threads
             As for :meth:`sums`.
-        cells : ndarray of int
-            The codes to look at; the number of codes for missing.
-        out : ndarray of shape (n_outputs, n_rows, n_cells), float64, C order
-            Where to write them.
+
+        Returns
+        -------
+        list of ndarray of shape (n_outputs, n_rows, n_cells), float64
         """
         cdef Job job = self._job(rows, margins)
         cdef const int32_t[::1] players = self._players, slots = self._slots
-        cdef const int32_t[::1] cell = np.append(cells, 0).astype(np.int32)
-        cdef const int32_t[::1] first = np.array([0, len(cells)], np.int32)
-        cdef double[:, :, ::1] target = out
+        first_array = np.concatenate([[0], np.cumsum([len(c) for c in cells])]).astype(np.int32)
+        cdef const int32_t[::1] first = first_array
+        cdef const int32_t[::1] cell = np.concatenate([*cells, [0]]).astype(np.int32)
         job.player, job.slot, job.first, job.cell = &players[0], &slots[0], &first[0], &cell[0]
-        if not out.size:
-            return
-        cdef int64_t n_blocks = (rows.n_rows + LANES - 1) // LANES, block
-        status_array = np.zeros(n_blocks, np.int32)
+        cdef int which = LINKS[link]
+        cdef int64_t n_blocks = (rows.n_rows + LANES - 1) // LANES
+        cdef int64_t n_groups = min(n_blocks, <int64_t> MOST_GROUPS), g
+        flat = np.empty(int(self.trees.n_outputs * rows.n_rows * first_array[len(cells)]))
+        cdef double[::1] target = flat
+        status_array = np.zeros(n_groups + 1, np.int32)
         cdef int32_t[::1] status = status_array
-        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            status[block] = _write_block(&job, block, &target[0, 0, 0])
+        if flat.size:
+            for g in prange(n_groups, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                status[g] = _write_group(
+                    &job, g * n_blocks // n_groups, (g + 1) * n_blocks // n_groups, which,
+                    &target[0],
+                )
         self._check(status_array)
+        shape = self.trees.n_outputs, rows.n_rows
+        ends = first_array.astype(np.int64) * shape[0] * shape[1]
+        return [
+            flat[start:end].reshape(*shape, len(c))
+            for start, end, c in zip(ends[:len(cells)], ends[1:], cells, strict=True)
+        ]
 
     def _check(self, status):
         if status.any():

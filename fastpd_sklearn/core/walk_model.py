@@ -24,6 +24,9 @@ BATCH_CELLS = 2**13
 LEAST_ROWS = 512
 """From so many on it pays off to look through the trees before."""
 
+CURVES_BYTES = 2**26
+"""The most memory for curves of rows that are made together."""
+
 LEAVES_BYTES = 2**26
 """The most memory for rows' own leaves."""
 
@@ -307,31 +310,55 @@ class WalkModel:
         return out
 
     def curves_along(
-        self, rows: BinnedRows, points: Sequence[Points], n_threads: int
+        self,
+        rows: BinnedRows,
+        points: Sequence[Points],
+        link: str | Callable,
+        respond: Callable,
+        n_threads: int,
     ) -> Iterator[np.ndarray]:
-        """Margins of every row with one player at a time held at points.
+        """The response of every row with one player at a time held at points.
 
         Parameters
         ----------
         rows : BinnedRows
         points : sequence of Points
-        n_threads : int
+        link, n_threads
+            As for :meth:`response_sums`.
+        respond : callable
+            The link as a function, of an array of shape (n, n_outputs).
 
         Yields
         ------
-        ndarray of shape (n_outputs, n_rows, n_points), float64
+        ndarray of shape (n_responses, n_rows, n_points), float64
         """
-        walked = [p for p in points if not self.shares(p.player, rows.n_rows)]
-        leaves = self._leaves_for(rows, len(walked), n_threads)
-        margins = None if len(walked) == len(points) else self.margins(rows, n_threads)
-        for p in points:
-            if not self.shares(p.player, rows.n_rows):
-                yield self.curves(rows, [p], n_threads, leaves=leaves)
+        is_shared = [not callable(link) and self.shares(p.player, rows.n_rows) for p in points]
+        leaves = self._leaves_for(rows, len(points) - sum(is_shared), n_threads)
+        margins = self.margins(rows, n_threads) if any(is_shared) else None
+        made: dict[int, np.ndarray] = {}
+        for k, p in enumerate(points):
+            if not is_shared[k]:
+                margins_along = self.curves(rows, [p], n_threads, leaves=leaves)
+                responses = respond(margins_along.reshape(self.n_outputs, -1).T)
+                yield responses.T.reshape(-1, *margins_along.shape[1:])
                 continue
-            out = np.empty((self.n_outputs, rows.n_rows, p.size))
-            made = self._make_jumps([p.player])
-            made.curves(rows, margins, self._cells(p), n_threads, out)
-            yield out
+            if k not in made:
+                batch = self._next_batch(
+                    rows, points, [j for j in range(k, len(points)) if is_shared[j]]
+                )
+                jumps = self._make_jumps([points[j].player for j in batch])
+                cells = [self._cells(points[j]) for j in batch]
+                found = jumps.curves(rows, margins, cells, link, n_threads)
+                made = dict(zip(batch, found, strict=True))
+            yield made.pop(k)
+
+    def _next_batch(
+        self, rows: BinnedRows, points: Sequence[Points], chosen: list[int]
+    ) -> list[int]:
+        """The first curves of some that are made together, by their memory."""
+        batch = self._batches(points, chosen)[0]
+        n_bytes = np.cumsum([8 * rows.n_rows * self.n_outputs * points[k].size for k in batch])
+        return batch[: max(1, np.searchsorted(n_bytes, CURVES_BYTES, side="right"))]
 
     def _leaves_for(self, rows: BinnedRows, n_curves: int, n_threads: int) -> np.ndarray | None:
         """The rows' own leaves, if there are curves enough for them to pay off, and room."""
@@ -420,3 +447,4 @@ class WalkModel:
         for slot in np.concatenate([np.empty(0, np.int64), *(self.slots[k] for k in players)]):
             columns[slot][:] = known[slot][index]
         return out
+

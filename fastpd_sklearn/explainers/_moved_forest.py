@@ -87,27 +87,29 @@ class ForestResponder:
         """See :class:`Responder`."""
         rows = self._bin(X)
         held, places = self._held(axes)
-        for margins, place in zip(
-            self._walks.curves_along(rows, held, self._threads(rows.n_rows)), places, strict=True
-        ):
-            if self._head is not None:
-                responses = self._respond(margins.reshape(len(margins), -1).T)
-                margins = responses.T.reshape(-1, *margins.shape[1:])
-            n_points = margins.shape[-1]
+        curves = self._walks.curves_along(
+            rows, held, self._link, self._respond, self._threads(rows.n_rows)
+        )
+        for curve, place in zip(curves, places, strict=True):
+            n_points = curve.shape[-1]
             is_each = len(place) == n_points and np.array_equal(place, np.arange(n_points))
-            yield margins if is_each else margins[:, :, place]
+            yield curve if is_each else curve[:, :, place]
 
     def sums(
         self, X, axes: list[tuple[int, np.ndarray]], weights: np.ndarray
     ) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        link = "identity" if self._head is None else core_link(self._head)
         held, places = self._held(axes)
         n_threads = self._threads(rows.n_rows)
-        sums = self._walks.sums_along(rows, held, link, weights, n_threads)
+        sums = self._walks.sums_along(rows, held, self._link, weights, n_threads)
         for found, place in zip(sums, places, strict=True):
             yield found[:, place]
+
+    @property
+    def _link(self):
+        """From margins to the response: by name where the core knows it."""
+        return "identity" if self._head is None else core_link(self._head)
 
     def _held(self, axes: list[tuple[int, np.ndarray]]) -> tuple[list[Points], list[np.ndarray]]:
         """The different points of columns, and which of them each given point is."""
