@@ -14,14 +14,15 @@ INF = float("inf")
 class Budget:
     """Limits for the cases of a task that are as ``where`` says.
 
-    ``x_predict`` is a multiple of ``predict``, ``mib`` the peak memory, ``x_peer`` how many
-    times faster than each peer, ``milliseconds`` an absolute time. Limits of SHAP include those
-    of its fit.
+    ``x_predict`` is a multiple of ``predict``, ``x_unit`` of the task's own unit, ``mib`` the peak
+    memory, ``x_peer`` how many times faster than each peer, ``milliseconds`` an absolute time.
+    Limits of SHAP include those of its fit.
     """
 
     task: str
     where: dict
     x_predict: float = INF
+    x_unit: float = INF
     mib: float = INF
     x_peer: dict[str, float] = field(default_factory=dict)
     milliseconds: float = INF
@@ -48,6 +49,7 @@ BUDGETS = (
     Budget("pd_pairs100", {**LARGE, "n_columns": 50}, x_peer={"woodelf": 10}),
     Budget("ale", {"n_columns": 50}, x_predict=10, x_peer={"PyALE": 20}),
     Budget("ice", {"n_columns": 50}, x_peer={"sklearn": 20}),
+    Budget("pd_response", {}, x_unit=10),
     Budget("shap", {**LARGE, "n_columns": 50}, x_predict=12),
     Budget("shap", {**LARGE, "n_columns": 397}, x_predict=13, mib=1402, x_peer={"woodelf": 10}),
     Budget("shap_path", {**LARGE, "n_columns": 397}, x_predict=10, x_peer={"xgboost": 50}),

@@ -22,6 +22,7 @@ BLOCK = 10_000
 TRAINING_ROWS = 20_000
 TRAINING_BLOCK = 10**6
 """Number of the first block of the rows that models are fitted to, beyond all explained rows."""
+N_CLASSES = {"xgblogit": 2, "xgbsoftmax": 3}
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,15 @@ def write(path: Path, save: Callable) -> None:
 def new_model(name: str, n_trees: int):
     """An unfitted model."""
     kind, _, size = name.partition("_")
-    if kind in ("xgb", "xgbpoisson"):
-        from xgboost import XGBRegressor
+    if kind.startswith("xgb"):
+        from xgboost import XGBClassifier, XGBRegressor
 
-        loss = {"objective": "count:poisson"} if kind == "xgbpoisson" else {}
-        return XGBRegressor(n_estimators=n_trees, max_depth=int(size), learning_rate=0.1, **loss)
+        depth, _, n_bins = size.partition("b")
+        more = {"objective": "count:poisson"} if kind == "xgbpoisson" else {}
+        if n_bins:
+            more["max_bin"] = int(n_bins)
+        make = XGBClassifier if kind in N_CLASSES else XGBRegressor
+        return make(n_estimators=n_trees, max_depth=int(depth), learning_rate=0.1, **more)
     if kind == "lgb":
         from lightgbm import LGBMRegressor
 
@@ -109,7 +114,13 @@ def fit_model(case: Case):
         model.set_params(n_jobs=-1)
     X = make_rows(TRAINING_ROWS, case.n_columns, TRAINING_BLOCK)
     target = make_target(X)
-    return model.fit(X, np.exp(target / 4) if "poisson" in case.model else target)
+    kind = case.model.partition("_")[0]
+    if kind == "xgbpoisson":
+        target = np.exp(target / 4)
+    elif kind in N_CLASSES:
+        n = N_CLASSES[kind]
+        target = np.searchsorted(np.quantile(target, np.arange(1, n) / n), target)
+    return model.fit(X, target)
 
 
 def cached_model(case: Case):
@@ -159,6 +170,12 @@ class Inputs:
         """Equally spaced points from the 5 % to the 95 % quantile of each column, float32."""
         ends = mquantiles(self.background, prob=(0.05, 0.95), axis=0)
         return np.linspace(*np.asarray(ends), n_points).astype(np.float32)
+
+    def pieces(self, column: int) -> np.ndarray:
+        """A number within each piece of an XGBoost model's curves along a column."""
+        forest = find_reader(self.model).read(self.model).forest
+        breaks = np.unique(forest.threshold[forest.feature == column].astype(np.float32))
+        return np.append(np.nextafter(breaks[:1], np.float32(-np.inf)), breaks)
 
     def mean(self) -> float:
         """Mean prediction over the background."""

@@ -24,13 +24,16 @@ class Answer(NamedTuple):
 class Job(NamedTuple):
     """Work to time, and ``read`` to make an :class:`Answer` of its result.
 
-    ``share`` is the part of the task that the work does; time is scaled up by it.
+    ``share`` is the part of the task that the work does; time is scaled up by it. ``prepare`` is
+    called before each run, and ``unit`` is what takes turns with the work to measure it by.
     """
 
     work: Callable
     read: Callable
     share: float = 1.0
     note: str = ""
+    prepare: Callable = lambda: None
+    unit: Callable | None = None
 
 
 def middle_centred(name: str, edges, effect, counts) -> tuple[list[str], np.ndarray]:

@@ -12,6 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.cases import Case, Inputs, digest
+from benchmarks.jobs import Job
 from benchmarks.memory import peak_mib
 from benchmarks.tasks import TASKS
 
@@ -27,6 +28,7 @@ class Measurement:
     case: Case
     seconds: float = float("nan")
     predict_seconds: float = float("nan")
+    unit_seconds: float = float("nan")
     peak_mib: float = float("nan")
     output_mib: float = float("nan")
     share: float = 1.0
@@ -64,8 +66,10 @@ def timed(work) -> float:
     return perf_counter() - start
 
 
-def best_times(inputs: Inputs, work, first: float, patience: float) -> tuple[float, float, int]:
-    """Best times of the work and of ``predict``, which take turns, and how often both ran.
+def best_times(
+    inputs: Inputs, job: Job, first: float, patience: float
+) -> tuple[float, float, float, int]:
+    """Best times of the work, of ``predict`` and of the unit, which take turns, and how many.
 
     The first run, that of which the memory was measured, counts too: it may be too slow to be
     repeated within ``patience`` seconds.
@@ -75,12 +79,14 @@ def best_times(inputs: Inputs, work, first: float, patience: float) -> tuple[flo
         inputs.model.predict(inputs.predicted)
 
     predict()
-    times, predict_times, started = [first], [], perf_counter()
+    times, predict_times, unit_times, started = [first], [], [], perf_counter()
     for _ in range(REPETITIONS):
         predict_times.append(timed(predict))
+        unit_times.append(timed(job.unit) if job.unit else float("nan"))
         if perf_counter() - started + first < patience:
-            times.append(timed(work))
-    return min(times), min(predict_times), len(times)
+            job.prepare()
+            times.append(timed(job.work))
+    return min(times), min(predict_times), min(unit_times), len(times)
 
 
 def measure(
@@ -90,6 +96,7 @@ def measure(
     task = next(task for task in TASKS if task.name == task_name)
     inputs = Inputs(case)
     job = task.contenders[contender](inputs)
+    job.prepare()
     result, first, peak = peak_mib(job.work)
     answer = job.read(result)
     values = np.ascontiguousarray(answer.values, dtype=np.float64)
@@ -97,8 +104,8 @@ def measure(
     found.output_mib = size_mib(result)
     del result
     keep_freed_memory()
-    seconds, found.predict_seconds, found.repetitions = best_times(
-        inputs, job.work, first, patience
+    seconds, found.predict_seconds, found.unit_seconds, found.repetitions = best_times(
+        inputs, job, first, patience
     )
     found.seconds = seconds / job.share
     found.fingerprint = inputs.fingerprint()

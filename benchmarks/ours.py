@@ -97,18 +97,64 @@ def components_blocks(inputs: Inputs) -> Job:
     return Job(work, read)
 
 
-def pd_grid(n_points: int, response_method: str = "auto"):
+def pd_grid(n_points: int):
     def contender(inputs: Inputs) -> Job:
         grid = inputs.grid(n_points)
 
         def work():
-            explainer = FastPDExplainer(response_method=response_method, n_jobs=inputs.case.threads)
+            explainer = FastPDExplainer(n_jobs=inputs.case.threads)
             explainer.fit(inputs.model, inputs.background)
             columns = enumerate(grid.T)
             averages = [explainer.partial_dependence(j, points).average[0] for j, points in columns]
             return explainer.intercept_[0], np.array(averages)
 
         return Job(work, lambda result: Answer(inputs.names, result[1] - result[0], True))
+
+    return contender
+
+
+def response_curves(with_fit: bool):
+    """Exact curves of all columns on the scale of the response, by what ``np.exp`` takes.
+
+    That is over as many numbers as there are rows of the background times pieces of the curves.
+    """
+
+    def contender(inputs: Inputs) -> Job:
+        columns = range(inputs.case.n_columns)
+        pieces = [inputs.pieces(j) for j in columns]
+        method = "predict_proba" if hasattr(inputs.model, "predict_proba") else "predict"
+        fitted: list[FastPDExplainer] = []
+
+        def fit():
+            fitted[:] = [FastPDExplainer(response_method=method, n_jobs=inputs.case.threads)]
+            fitted[0].fit(inputs.model, inputs.background)
+
+        def work():
+            if with_fit:
+                fit()
+            return [fitted[0].partial_dependence(j).curve for j in columns]
+
+        def read(curves):
+            values = [curve(p) for curve, p in zip(curves, pieces, strict=True)]
+            return Answer(
+                [f"x{j}[{k}, {i}]" for j in columns for k, i in np.ndindex(values[j].shape)],
+                np.concatenate([v.ravel() for v in values])[:, None],
+                False,
+            )
+
+        fit()
+        n_outputs = len(fitted[0].intercept_)
+        n_outputs = 1 if n_outputs == 2 else n_outputs
+        n_values = [len(inputs.background) * len(p) * n_outputs for p in pieces]
+        numbers = np.random.default_rng(0).normal(size=max(n_values))
+        room = np.empty_like(numbers)
+
+        def unit():
+            for n in n_values:
+                np.exp(numbers[:n], out=room[:n])
+
+        prepare = (lambda: None) if with_fit else fit
+        return Job(work, read, prepare=prepare, unit=unit)
 
     return contender
 

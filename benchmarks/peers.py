@@ -352,6 +352,29 @@ def sklearn_pd_grid(n_points: int):
     return contender
 
 
+def sklearn_response_curves(inputs: Inputs) -> Job:
+    """Brute force at every piece of one column's curve."""
+    from sklearn.inspection import partial_dependence
+
+    points = inputs.pieces(0)
+
+    def work():
+        return partial_dependence(
+            inputs.model,
+            inputs.background,
+            [0],
+            custom_values={0: points},
+            method="brute",
+            kind="average",
+        ).average
+
+    def read(average):
+        terms = [f"x0[{k}, {i}]" for k, i in np.ndindex(average.shape)]
+        return Answer(terms, average.reshape(-1, 1), False)
+
+    return Job(work, read, 1 / inputs.case.n_columns)
+
+
 def sklearn_pd_pairs(n_points: int):
     """Brute force on one pair."""
 

@@ -17,7 +17,17 @@ from benchmarks.tasks import OURS
 
 COLUMNS = (
     *("task", "model", "trees", "columns", "background", "rows", "threads", "contender"),
-    *("seconds", "runs", "x predict", "x peer", "peak MiB", "output MiB", "values", "note"),
+    *(
+        "seconds",
+        "runs",
+        "x predict",
+        "x unit",
+        "x peer",
+        "peak MiB",
+        "output MiB",
+        "values",
+        "note",
+    ),
 )
 PACKAGES = ("fastpd-sklearn", "numpy", "scikit-learn", "xgboost", "lightgbm", "shap")
 SLOPES = ("task", "contender", "model", "by", "slope")
@@ -68,7 +78,8 @@ class Report:
         parts = [
             _machine(),
             "`seconds`: the best of so many `runs`; where that is 1, a first run. "
-            "`x predict`: time over that of the model's `predict` on the same rows. `x peer`: time "
+            "`x predict`: time over that of the model's `predict` on the same rows, `x unit`: over "
+            "that of a unit that the task names. `x peer`: time "
             f"of that peer over that of {OURS}; only where both gave the same values from the same "
             "model, background and rows.",
             _table(COLUMNS, [[_text(row[name]) for name in COLUMNS] for row in self.rows]),
@@ -96,6 +107,7 @@ class Report:
     def _limits(self, budget, found: Measurement, row: dict):
         limits = [
             ("x predict", budget.x_predict, row["x predict"]),
+            ("x unit", budget.x_unit, row["x unit"]),
             ("MiB", budget.mib, found.peak_mib),
             ("ms", budget.milliseconds, 1000 * found.seconds),
         ]
@@ -204,6 +216,7 @@ def _row(found: Measurement) -> dict:
         "seconds": "" if failed else found.seconds,
         "runs": "" if failed else found.repetitions,
         "x predict": "" if failed else found.seconds / found.predict_seconds,
+        "x unit": found.seconds / found.unit_seconds if found.unit_seconds > 0 else "",
         "x peer": "",
         "peak MiB": "" if failed else found.peak_mib,
         "output MiB": "" if failed else found.output_mib,

@@ -29,6 +29,8 @@ class Task:
 LIBRARY_OF = {
     "xgb": "xgboost",
     "xgbpoisson": "xgboost",
+    "xgblogit": "xgboost",
+    "xgbsoftmax": "xgboost",
     "lgb": "lightgbm",
     "hgb": "sklearn",
     "rf": "sklearn",
@@ -189,9 +191,18 @@ TASKS = (
     ),
     Task(
         "pd_response",
-        "Poisson regression: fit, and every column on a grid of 100 points, on the scale of counts",
-        square("xgbpoisson_6", (10_000,), (20,)),
-        {OURS: ours.pd_grid(100, "predict"), "sklearn": peers.sklearn_pd_grid(100)},
+        "The exact curves of every column on the scale of the response, after and with the fit; "
+        "unit: np.exp over rows x pieces",
+        tuple(
+            Case(f"{kind}_6b{n_bins}", 10_000, 10_000, 20, n_trees=n_trees)
+            for kind, n_trees in (("xgblogit", 100), ("xgbpoisson", 100), ("xgbsoftmax", 34))
+            for n_bins in (20, 64, 256)
+        ),
+        {
+            OURS: ours.response_curves(with_fit=False),
+            f"{OURS}: with fit": ours.response_curves(with_fit=True),
+            "sklearn": peers.sklearn_response_curves,
+        },
     ),
     Task(
         "shap_path_deep",

@@ -290,9 +290,11 @@ class WalkModel:
         list of ndarray of shape (n_responses, n_points), float64
         """
         out: list = [None] * len(points)
-        shared = [] if callable(link) else [
-            k for k, p in enumerate(points) if self.shares(p.player, rows.n_rows)
-        ]
+        shared = (
+            []
+            if callable(link)
+            else [k for k, p in enumerate(points) if self.shares(p.player, rows.n_rows)]
+        )
         if shared and margins is None:
             margins = self.margins(rows, n_threads)
         for batch in self._batches(points, shared):
@@ -304,9 +306,7 @@ class WalkModel:
         others = [k for k in range(len(points)) if out[k] is None]
         leaves = self._leaves_for(rows, len(others), n_threads)
         for k in others:
-            out[k] = self.response_sums(
-                rows, [points[k]], link, sample_weight, n_threads, leaves
-            )
+            out[k] = self.response_sums(rows, [points[k]], link, sample_weight, n_threads, leaves)
         return out
 
     def curves_along(
@@ -447,4 +447,3 @@ class WalkModel:
         for slot in np.concatenate([np.empty(0, np.int64), *(self.slots[k] for k in players)]):
             columns[slot][:] = known[slot][index]
         return out
-

@@ -308,9 +308,7 @@ class ResponseEngine(BackgroundEngine):
         threads = self.threads_for(self.n_rows)
         shared = [self.walks.shares(player, self.n_rows) for player in players]
         margins = self._margins if any(shared) and not callable(self.link) else None
-        sums = self.walks.sums_along(
-            self.rows, points, self.link, self.weights, threads, margins
-        )
+        sums = self.walks.sums_along(self.rows, points, self.link, self.weights, threads, margins)
         means = {k: found / self.total for k, found in zip(players, sums, strict=True)}
         self._means_along.update(means)
 

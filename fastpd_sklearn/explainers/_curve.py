@@ -52,7 +52,7 @@ class StepCurve:
         ndarray of shape (n_outputs, n_points)
             NaN at missing values that the model does not take.
         """
-        x = np.atleast_1d(np.asarray(x, dtype=np.float64))
+        x = _numbers("x", x)
         missing = np.isnan(x)
         if self.single:
             x = _round(x)
@@ -161,7 +161,7 @@ class LinearCurve:
         ndarray of shape (n_outputs, n_points)
             NaN at missing values that the model does not take.
         """
-        x = np.atleast_1d(np.asarray(x, dtype=np.float64))
+        x = _numbers("x", x)
         parts = (self._part(lines) for lines in (self.levels, self.slopes))
         level, slope = (part(x) for part in parts)
         missing = np.isnan(x)
@@ -293,7 +293,7 @@ class CategoryCurve:
             If a label is not among the categories.
         """
         place = {_key(label): i for i, label in enumerate(self.categories.tolist())}
-        labels = np.atleast_1d(np.asarray(x, dtype=object)).tolist()
+        labels = _points("x", np.asarray(x, dtype=object)).tolist()
         unknown = [label for label in labels if _key(label) not in place]
         if unknown:
             raise ValueError(
@@ -307,7 +307,8 @@ class CategoryCurve:
         Returns
         -------
         dict
-            ``categories``, and ``levels`` (a list an output).
+            ``categories``, None for missing, and ``levels`` (a list an output): JSON takes it
+            where it takes the labels.
 
         Examples
         --------
@@ -317,7 +318,8 @@ class CategoryCurve:
         >>> curve.to_dict()
         {'categories': ['a', 'b'], 'levels': [[1.0, 7.0]]}
         """
-        return {"categories": self.categories.tolist(), "levels": self.levels.tolist()}
+        categories = [_key(label) for label in self.categories.tolist()]
+        return {"categories": categories, "levels": self.levels.tolist()}
 
     def to_frame(self):
         """One line a category and output.
@@ -383,7 +385,12 @@ class StepSurface:
         ndarray of shape (n_outputs, n_points)
             NaN at missing values that the model does not take.
         """
-        x, y = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, np.float64)) for v in (x, y)))
+        x, y = _numbers("x", x), _numbers("y", y)
+        if len(x) != len(y) and 1 not in (len(x), len(y)):
+            raise ValueError(
+                f"x has {len(x)} points and y has {len(y)}; pass as many of both, or one number"
+            )
+        x, y = np.broadcast_arrays(x, y)
         places = [self._place(v, breaks) for v, breaks in zip((x, y), self.breaks, strict=True)]
         out = self.levels[:, places[0], places[1]]
         if not self.allow_nan:
@@ -467,7 +474,27 @@ def _frame(columns: dict, levels: np.ndarray):
 
 def _key(label):
     """What a label is looked up by: all missing values are one."""
-    return None if label is None or label != label else label
+    differs = label != label  # pandas' own missing value says neither yes nor no
+    if label is None or not isinstance(differs, bool | np.bool_):
+        return None
+    return None if differs else label
+
+
+def _numbers(name: str, x) -> np.ndarray:
+    """Points of a curve as numbers."""
+    try:
+        numbers = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={x!r} should be numbers, NaN where they are missing") from None
+    return _points(name, numbers)
+
+
+def _points(name: str, x: np.ndarray) -> np.ndarray:
+    if x.ndim > 1:
+        raise ValueError(
+            f"{name} has shape {x.shape}; a curve is evaluated at one number, or at a list of them"
+        )
+    return np.atleast_1d(x)
 
 
 def _round(x: np.ndarray) -> np.ndarray:

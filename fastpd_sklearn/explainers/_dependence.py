@@ -76,7 +76,7 @@ def step_surface(fitted: Fitted, features) -> StepSurface:
                 f"features: {name!r} is no single column of numbers along which the model is a "
                 "step function; call partial_dependence(features, grid) with points of your own"
             )
-        breaks.append(found)
+        breaks.append(_inner(found, fitted.engine.strict))
     engine = fitted.engine
     shape = [len(b) + 1 + engine.allow_nan for b in breaks]
     size = shape[0] * shape[1] * len(fitted.selection.outputs)
@@ -336,13 +336,22 @@ def _curve_of_numbers(fitted: Fitted, player: int, breaks: np.ndarray) -> StepCu
     engine = fitted.engine
     levels, missing = _levels(fitted, player, breaks)
     slopes = _slopes(engine, player)
+    breaks = _inner(breaks, engine.strict)
+    levels = levels[:, : len(breaks) + 1].copy()
     if slopes is None:
         return StepCurve(breaks, levels, missing, engine.strict, engine.single)
-    # A test that tells numbers from missing values alone has its break at infinity.
-    breaks = breaks[np.isfinite(breaks)]
     slopes = fitted.selection.values(slopes.T[:, None]).transpose(1, 2, 0)[0]
-    levels, slopes = (lines[:, : len(breaks) + 1].copy() for lines in (levels, slopes))
+    slopes = slopes[:, : len(breaks) + 1].copy()
     return LinearCurve(breaks, levels, slopes, missing, engine.strict, engine.single)
+
+
+def _inner(breaks: np.ndarray, strict: bool) -> np.ndarray:
+    """Breaks with numbers on either side.
+
+    A test that tells numbers from missing values alone has its break at infinity, above which
+    there is nothing, nor is infinity itself, unless it takes the numbers strictly below.
+    """
+    return breaks if strict else breaks[breaks < np.inf]
 
 
 def _slopes(engine: Engine, player: int) -> np.ndarray | None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from fastpd_sklearn.core.jumps import DEEPEST, Jumps, most_steps, response_sums
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fastpd_sklearn.core.jumps import DEEPEST, Jumps, most_steps, response_sums
 from fastpd_sklearn.forest._forest import ForestBuilder
 from tests import oracles
 from tests.core.grow import core_of, grow

@@ -10,8 +10,9 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from sklearn.inspection import partial_dependence
 
-from fastpd_sklearn import FastPDExplainer, VanillaPDExplainer
+from fastpd_sklearn import FastPDExplainer, ICEExplainer, VanillaPDExplainer
 from tests.versions import assert_same_names
 
 
@@ -158,3 +159,86 @@ def test_explanations_say_what_is_left():
     whole = explanation.base_values + explanation.values.sum(axis=1) + explanation.remainder
     assert_allclose(whole, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
     assert not explanation.complete
+
+
+MANY_ROWS = 530
+"""Of so many rows curves are made from their jumps, and not walked."""
+
+
+def brute_force(model, X, j, grid, method, kind="average"):
+    """Partial dependence or individual curves by scikit-learn, outputs first."""
+    found = partial_dependence(
+        model,
+        X,
+        [j],
+        custom_values={j: grid},
+        method="brute",
+        kind=kind,
+        response_method="auto" if method == "predict" else method,
+    )
+    return found[kind]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_curves_of_many_rows_are_those_of_scikit_learn(name):
+    make, missing, method, tolerance = MODELS[name]
+    X = rows(MANY_ROWS, seed=5, missing=missing)
+    model = make(X)
+    explainer = FastPDExplainer(response_method=method).fit(model, X)
+    for j in range(4):
+        grid = np.append(np.linspace(-2.5, 2.5, 12), X[:3, 1])
+        grid = grid[~np.isnan(grid)]
+        truth = brute_force(model, X, j, grid, method)
+        found = explainer.partial_dependence(j, grid)
+        assert_allclose(found.average, truth, rtol=0, atol=10 * tolerance)
+        assert_allclose(found.curve(grid), truth, rtol=0, atol=10 * tolerance)
+        if missing:
+            changed = X.copy()
+            changed[:, j] = np.nan
+            response = getattr(model, method)(changed).reshape(MANY_ROWS, -1)
+            level = response.mean(axis=0)[-len(truth) :]
+            assert_allclose(found.curve.missing, level, rtol=0, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_individual_curves_of_many_rows_are_those_of_scikit_learn(name):
+    make, missing, method, tolerance = MODELS[name]
+    X = rows(MANY_ROWS, seed=6, missing=missing)
+    model, grid = make(X), np.linspace(-2.5, 2.5, 9)
+    grids = dict.fromkeys(range(4), grid)
+    explainer = ICEExplainer(response_method=method, custom_values=grids).fit(model, X)
+    means = explainer.average(X)
+    for j, (curves, mean) in enumerate(zip(explainer.explain(X), means, strict=True)):
+        truth = brute_force(model, X, j, grid, method, "individual")
+        assert_allclose(curves.individual, truth, rtol=0, atol=10 * tolerance)
+        assert_allclose(mean.average, truth.mean(axis=1), rtol=0, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("cheap", [0, 2**21])
+def test_what_is_asked_for_before_does_not_matter(cheap, monkeypatch):
+    monkeypatch.setattr("fastpd_sklearn.explainers._background.CHEAP", cheap)
+    make, _, method, _ = MODELS["many classes"]
+    X, weights = rows(MANY_ROWS, seed=7, missing=True), np.random.default_rng(0).random(MANY_ROWS)
+    fitted = FastPDExplainer(response_method=method).fit(make(X), X, sample_weight=weights)
+    alone = [pickle.loads(pickle.dumps(fitted)).partial_dependence(j).curve for j in range(4)]
+    for order in (range(4), [2, 0, 3, 1]):
+        together = pickle.loads(pickle.dumps(fitted))
+        for j in order:
+            assert_array_equal(together.partial_dependence(j).curve.levels, alone[j].levels)
+    values = fitted.transform(X[:9])
+    for j in range(4):
+        assert_allclose(values[:, 3 * j : 3 * j + 3], alone[j](X[:9, j]).T, atol=1e-12)
+
+
+def test_curves_follow_the_background():
+    make, _, method, _ = MODELS["binary"]
+    X = rows(2 * MANY_ROWS, seed=8)
+    model, parts = make(X), np.split(X, 2)
+    explainer = FastPDExplainer(response_method=method)
+    for n, part in enumerate(parts, 1):
+        explainer.fit(model, part) if n == 1 else explainer.partial_fit(part)
+        held = brute_force(model, X[: n * MANY_ROWS], 1, [-0.3, 0.4], method)
+        assert_allclose(explainer.partial_dependence(1).curve([-0.3, 0.4]), held, atol=1e-12)
+    size = len(pickle.dumps(explainer))
+    explainer.transform(X)
+    assert len(pickle.dumps(explainer)) == size

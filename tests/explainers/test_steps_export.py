@@ -44,7 +44,7 @@ def test_a_curve_of_categories_as_plain_data():
     model, X = setting(3)
     curve = FastPDExplainer().fit(model, X).partial_dependence(2).curve
     plain, frame = curve.to_dict(), curve.to_frame()
-    known = [c for c in plain["categories"] if c == c]
+    known = [c for c in plain["categories"] if c is not None]
     truth = VanillaPDExplainer().fit(model, X).partial_dependence(2, known).average
     assert_allclose(np.array(plain["levels"])[:, : len(known)], truth, rtol=0, atol=1e-12)
     assert_array_equal(frame.value, np.ravel(plain["levels"]))
@@ -79,3 +79,57 @@ def test_what_has_no_surface(monkeypatch):
     monkeypatch.setattr("fastpd_sklearn.explainers._dependence.MOST_LEVELS", 10)
     with pytest.raises(ValueError, match=r"rectangles, which makes \d+ levels.*grid"):
         explainer.step_surface((0, 1))
+
+
+def test_labels_as_json_and_their_missing_value():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    labels = np.array(["a", "b", None], dtype=object)[rng.integers(0, 3, 90)]
+    X = pd.DataFrame({"k": pd.Categorical(labels), "x": rng.normal(size=90)})
+    model = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
+    model.fit(X, (labels == "b") ^ (X["x"] > 0))
+    curve = (
+        FastPDExplainer(response_method="predict_proba").fit(model, X).partial_dependence("k").curve
+    )
+    plain = json.loads(json.dumps(curve.to_dict(), allow_nan=False))
+    assert plain["categories"] == ["a", "b", None]
+    held = X.assign(k=pd.Categorical([None] * 90, categories=["a", "b"]))
+    truth = model.predict_proba(held)[:, 1].mean()
+    for missing in (None, np.nan, pd.NA):
+        assert_allclose(curve([missing]), [[truth]], rtol=1e-12)
+    with pytest.raises(ValueError, match="'c' is not among"):
+        curve(["c"])
+    with pytest.raises(ValueError, match=r"shape \(1, 2\)"):
+        curve([["a", "b"]])
+
+
+def test_a_test_for_missing_alone_has_no_break():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    X[::3, 0] = np.nan
+    model = HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=2)
+    model.fit(X, np.isnan(X[:, 0]))
+    explainer = FastPDExplainer().fit(model, X)
+    curve = explainer.partial_dependence(0).curve
+    assert not len(curve.breaks)
+    assert curve.missing[0] > curve([0.0, np.inf]).max() == curve([-np.inf]).max()
+    surface = explainer.step_surface((0, 1))
+    plain = [curve.to_dict(), surface.to_dict()]
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert surface([np.nan], [0.0]) == curve.missing[0]
+
+
+@pytest.mark.parametrize("bad", [["a"], "x", object()])
+def test_points_that_are_no_numbers(bad):
+    model, X = setting()
+    explainer = FastPDExplainer().fit(model, X)
+    for call in (
+        explainer.partial_dependence(0).curve,
+        lambda x: explainer.step_surface((0, 1))(0.0, x),
+    ):
+        with pytest.raises(ValueError, match="should be numbers, NaN where they are missing"):
+            call(bad)
+    with pytest.raises(ValueError, match=r"x has shape \(2, 2\)"):
+        explainer.partial_dependence(0).curve(np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="x has 2 points and y has 3"):
+        explainer.step_surface((0, 1))([0, 1], [0, 1, 2])
