@@ -35,9 +35,12 @@ cdef extern from "walking.h" nogil:
         const double*, int64_t, int64_t, int64_t, double, double*, int64_t
     )
     double weighted_sum(const double*, const double*, int64_t)
-    void exp_all(double*, int64_t)
-    void sigmoid_all(double*, int64_t)
-    void softmax_all(double*, int64_t, int64_t, int64_t, double*)
+    enum:
+        LINK_IDENTITY
+        LINK_EXP
+        LINK_SIGMOID
+        LINK_SOFTMAX
+    void apply_link(int, double*, int64_t, int64_t)
 
 cdef enum:
     BLOCK_CELLS = 1 << 17  # numbers of a block of curves, to stay in the second-level cache
@@ -46,15 +49,12 @@ cdef enum:
     MOST_ROWS = 4096
     MOST_GROUPS = 64       # of blocks whose sums are added up apart; it must not depend on threads
     CALL_CELLS = 1 << 20   # numbers that a function from Python is handed at a time
-    IDENTITY = 0
-    EXP = 1
-    SIGMOID = 2
-    SOFTMAX = 3
 
 LINKS = {
-    "identity": IDENTITY, "exp": EXP, "logit": SIGMOID, "multi_logit": SIGMOID, "softmax": SOFTMAX,
+    "identity": LINK_IDENTITY, "exp": LINK_EXP, "logit": LINK_SIGMOID, "multi_logit": LINK_SIGMOID,
+    "softmax": LINK_SOFTMAX,
 }
-"""Inverse links that `mean_response` applies without Python, by the names that heads have."""
+"""Inverse links that are applied without Python, by the names that heads have."""
 
 
 cdef struct Frame:
@@ -329,12 +329,7 @@ cdef void _write_curves(
 cdef void _respond(const Job* job, int link, Scratch* scratch, double* response) noexcept nogil:
     cdef int64_t rows = job.rows, n_outputs = job.trees.n_outputs
     memcpy(response, scratch.margin, n_outputs * rows * sizeof(double))
-    if link == EXP:
-        exp_all(response, n_outputs * rows)
-    elif link == SIGMOID:
-        sigmoid_all(response, n_outputs * rows)
-    elif link == SOFTMAX:
-        softmax_all(response, n_outputs, rows, rows, response + n_outputs * rows)
+    apply_link(link, response, n_outputs, rows)
 
 
 cdef int _fill_group(

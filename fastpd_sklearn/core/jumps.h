@@ -136,7 +136,7 @@ CLONES static void lane_sums(double *curve, int64_t n)
 }
 
 /* out[r] = x[r] + y[r] */
-CLONES static void lane_add(double *__restrict out, const double *__restrict x, const double *__restrict y)
+CLONES static void lane_add(double *out, const double *x, const double *y)
 {
     for (int r = 0; r < LANES; r++)
         out[r] = x[r] + y[r];

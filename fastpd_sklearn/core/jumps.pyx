@@ -25,6 +25,8 @@ from fastpd_sklearn.core.walking cimport Node, Trees, TreesView, row_goes_left
 
 import numpy as np
 
+from fastpd_sklearn.core.ice import LINKS
+
 cdef extern from "jumps.h" nogil:
     enum:
         LANES
@@ -64,9 +66,7 @@ cdef extern from "jumps.h" nogil:
     void lane_add(double*, const double*, const double*)
     void lane_write(const double*, int64_t, double*, int64_t)
     double weighted_sum(const double*, const double*, int64_t)
-    void exp_all(double*, int64_t)
-    void sigmoid_all(double*, int64_t)
-    void softmax_all(double*, int64_t, int64_t, int64_t, double*)
+    void apply_link(int, double*, int64_t, int64_t)
 
 cdef enum:
     MOST_GROUPS = 64     # of blocks whose sums are added up apart; it must not depend on threads
@@ -79,15 +79,6 @@ cdef enum:
     CHOSEN = 2
     N_KINDS = 64         # of steps
     LEAST_ROOM = 256     # of arrays that grow
-    IDENTITY = 0
-    EXP = 1
-    SIGMOID = 2
-    SOFTMAX = 3
-
-LINKS = {
-    "identity": IDENTITY, "exp": EXP, "logit": SIGMOID, "multi_logit": SIGMOID, "softmax": SOFTMAX,
-}
-"""Inverse links that :meth:`Jumps.sums` knows."""
 
 DEEPEST = 64
 """Most tests on a path: their subtrees are followed by recursion."""
@@ -725,15 +716,6 @@ cdef double* _finish_curve(
     return cells
 
 
-cdef void _respond(int link, int64_t n_outputs, double* response) noexcept nogil:
-    if link == EXP:
-        exp_all(response, n_outputs * LANES)
-    elif link == SIGMOID:
-        sigmoid_all(response, n_outputs * LANES)
-    elif link == SOFTMAX:
-        softmax_all(response, n_outputs, LANES, LANES, response + n_outputs * LANES)
-
-
 cdef const double* _finish_outputs(const Job* job, int64_t curve, const Scratch* s) noexcept nogil:
     """From jumps to a curve in all outputs; the cells of the first one."""
     cdef int64_t k
@@ -752,7 +734,7 @@ cdef inline void _respond_at(
         lane_add(
             s.response + k * LANES, cells + k * step + job.cell[point] * LANES, s.shift + k * LANES
         )
-    _respond(link, job.trees.n_outputs, s.response)
+    apply_link(link, s.response, job.trees.n_outputs, LANES)
 
 
 cdef int _sum_group(
@@ -844,7 +826,7 @@ def response_sums(margins, sample_weight, link):
     margins : ndarray of shape (n_outputs, n_rows), float64
     sample_weight : ndarray of shape (n_rows,), float64, or None
     link : str
-        A key of `LINKS`.
+        A key of `ice.LINKS`.
 
     Returns
     -------
@@ -863,7 +845,7 @@ def response_sums(margins, sample_weight, link):
         for k in range(n_outputs):
             for r in range(LANES):
                 block[k, r] = margin[k, row + r] if r < m else 0.0
-        _respond(which, n_outputs, &block[0, 0])
+        apply_link(which, &block[0, 0], n_outputs, LANES)
         for k in range(n_outputs):
             total[k] += weighted_sum(&block[k, 0], &weight[0], LANES)
     return np.asarray(total)
@@ -989,7 +971,7 @@ cdef class Jumps:
             By curve, the codes to respond at; the number of codes for missing.
         sample_weight : ndarray of shape (n_rows,), float64, or None
         link : str
-            From margins to the response: a key of `LINKS`.
+            From margins to the response: a key of `ice.LINKS`.
         n_threads : int
 
         Returns

@@ -244,4 +244,18 @@ CLONES static void softmax_all(double *x, int64_t n_outputs, int64_t stride, int
             x[k * stride + r] /= total[r];
 }
 
+/* Inverse links of blocks of margins. */
+enum { LINK_IDENTITY, LINK_EXP, LINK_SIGMOID, LINK_SOFTMAX };
+
+/* Margins of row r at x[k * m + r] to responses; x has room for m numbers more. */
+static inline void apply_link(int link, double *x, int64_t n_outputs, int64_t m)
+{
+    if (link == LINK_EXP)
+        exp_all(x, n_outputs * m);
+    else if (link == LINK_SIGMOID)
+        sigmoid_all(x, n_outputs * m);
+    else if (link == LINK_SOFTMAX)
+        softmax_all(x, n_outputs, m, m, x + n_outputs * m);
+}
+
 #endif
