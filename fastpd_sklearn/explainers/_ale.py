@@ -11,20 +11,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastpd_sklearn.core.threads import effective_n_threads
-from fastpd_sklearn.explainers import _checks
-from fastpd_sklearn.explainers._ale_compute import Background, Settings, accumulated_effects
+from fastpd_sklearn.explainers import _checks, _sources
+from fastpd_sklearn.explainers._ale_chunks import EffectsPass, find_points
+from fastpd_sklearn.explainers._ale_compute import (
+    Background,
+    accumulated_effects,
+    add_rows,
+    new_sums,
+)
 from fastpd_sklearn.explainers._ale_results import ALECurve, ALESurface
+from fastpd_sklearn.explainers._ale_sums import AllSums, CurveSums, Settings, SurfaceSums
 from fastpd_sklearn.explainers._columns import read_column
-from fastpd_sklearn.explainers._local import LocalExplainer, refuse_missing, takes_missing
+from fastpd_sklearn.explainers._local import (
+    Draft,
+    LocalExplainer,
+    refuse_missing,
+    takes_missing,
+)
 from fastpd_sklearn.explainers._players import Players, as_list
 from fastpd_sklearn.explainers._protocol import Term
-from fastpd_sklearn.explainers._response import (
-    Selection,
-    answering_method,
-    input_tags_of,
-    output_columns,
-    select_outputs,
-)
+from fastpd_sklearn.explainers._response import Selection, output_columns
 
 CATEGORY_ORDERS = ("similarity", "coded")
 
@@ -45,6 +51,9 @@ class FittedALE:
         Whether missing values are taken.
     tags : dict of str to bool
         What the model says of its input.
+    settings : Settings
+    sums : tuple of CurveSums and SurfaceSums
+        What the effects are made of.
     """
 
     players: Players
@@ -53,6 +62,8 @@ class FittedALE:
     absent: float
     takes_missing: bool
     tags: dict[str, bool]
+    settings: Settings
+    sums: tuple[CurveSums | SurfaceSums, ...]
 
 
 class ALEExplainer(LocalExplainer):
@@ -209,27 +220,50 @@ default="auto"
             )
 
     def _learn(self, model, background, sample_weight) -> None:
-        opened, X, weights = self._open_background(model, background, sample_weight)
-        players = self._make_players()
-        terms = self._find_terms(players)
-        responder, head = self._make_responder(opened, X, {j for term in terms for j in term})
-        selection = select_outputs(self.target, head, responder.n_outputs)
-        names = [players.name(term) for term in terms]
-        output_columns(names, selection)
-        settings = self._settings(players, responder.categorical, X.shape[0])
-        rows = Background(X, weights, players, responder.absent, settings)
-        rows.prepare(sorted({j for term in terms for j in term}))
-        self._check_pairs(rows, terms, players)
-        effects = accumulated_effects(responder, rows, terms, names, selection, settings)
-        tags = {**self._tag_values(), **input_tags_of(model)}
-        missing = takes_missing(tags, X)
-        self._fitted = FittedALE(players, terms, selection, responder.absent, missing, tags)
-        self.effects_ = tuple(effects)
-        self.estimator_ = model
-        self.response_method_ = answering_method(self.response_method, head)
-        self.terms_ = tuple(names)
-        if head.classes is not None:
-            self.classes_ = head.classes
+        if _sources.is_source(background):
+            passes = self._passes(model, background, sample_weight)
+            draft = passes.draft(model)
+            self._finish(model, draft)
+            settings = self._settings(draft)
+            points = find_points(passes, draft, settings)
+            self._check_pairs(draft, points.labelled)
+            found = passes.add_up(EffectsPass(draft, points, settings))
+        else:
+            draft, X, weights = self._draft(model, background, sample_weight)
+            self._finish(model, draft)
+            settings = self._settings(draft)
+            found = self._held_sums(draft, settings, X, weights)
+        output_columns(draft.names, draft.selection)
+        fitted = FittedALE(
+            draft.players,
+            draft.terms,
+            draft.selection,
+            draft.responder.absent,
+            found.takes_missing,
+            draft.tags,
+            settings,
+            found.sums,
+        )
+        self.effects_ = accumulated_effects(found.sums, draft.names, draft.selection, settings)
+        self._fitted = fitted
+
+    def _held_sums(self, draft: Draft, settings: Settings, X, weights) -> AllSums:
+        """The sums over a background in memory."""
+        rows = Background(X, weights, draft.players, draft.responder.absent, settings)
+        columns = sorted({j for term in draft.terms for j in term})
+        rows.prepare(columns)
+        bins = {j: rows.bins(j) for j in columns}
+        labelled = frozenset(j for j in columns if bins[j].share is None)
+        self._check_pairs(draft, labelled)
+        points = {j: found.points for j, found in bins.items()}
+        sums = new_sums(draft.terms, points, labelled, len(draft.selection.outputs), settings)
+
+        def report(done: int) -> None:
+            if self.verbose:
+                print(f"[{self._progress()}] {done} of {X.shape[0]} rows")
+
+        add_rows(sums, draft.responder, X, weights, bins, draft.selection, settings, report=report)
+        return AllSums(tuple(sums), takes_missing(draft.tags, X))
 
     def _find_terms(self, players: Players) -> list[Term]:
         if self.features is None:
@@ -244,20 +278,16 @@ default="auto"
                 )
         return terms
 
-    def _settings(self, players: Players, known: frozenset[int], n_rows: int) -> Settings:
+    def _settings(self, draft: Draft) -> Settings:
+        players = draft.players
         given = {} if self.custom_values is None else self.custom_values
         if not isinstance(given, Mapping):
             raise TypeError(
                 f"custom_values={given!r} should be a dict from a column to its edges or categories"
             )
-        listed = known
+        listed = draft.responder.categorical
         if self.categorical_features is not None:
             listed = frozenset(players.find(j) for j in self.categorical_features)
-
-        def report(done: int) -> None:
-            if self.verbose:
-                print(f"[{self._progress()}] {done} of {n_rows} rows")
-
         return Settings(
             n_bins=int(self.n_bins),
             points={players.find(feature): points for feature, points in given.items()},
@@ -266,19 +296,18 @@ default="auto"
             confidence=self.confidence,
             n_bootstrap=int(self.n_bootstrap),
             n_threads=effective_n_threads(self.n_jobs),
-            rng=check_random_state(self.random_state),
-            report=report,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
 
-    def _check_pairs(self, rows: Background, terms: list[Term], players: Players) -> None:
-        for term in terms:
-            for j in term if len(term) == 2 else ():
-                if rows.bins(j).share is None:
-                    raise ValueError(
-                        f"features: {players.name(term)!r} has a second-order effect if both are "
-                        f"columns of numbers, and {players.names[j]!r} is categorical; look at "
-                        "partial_dependence, or at output='component', of FastPDExplainer instead"
-                    )
+    def _check_pairs(self, draft: Draft, labelled: frozenset[int]) -> None:
+        players = draft.players
+        for term in draft.terms:
+            for j in labelled.intersection(term) if len(term) == 2 else ():
+                raise ValueError(
+                    f"features: {players.name(term)!r} has a second-order effect if both are "
+                    f"columns of numbers, and {players.names[j]!r} is categorical; look at "
+                    "partial_dependence, or at output='component', of FastPDExplainer instead"
+                )
 
     # -------------------------------------------------------------- explain
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastpd_sklearn.explainers._order import PassedNumbers
+
 ROUNDING = 1e-12
 """Of a share of the weight: so much below a row's own share it still means this row."""
 
@@ -113,6 +115,14 @@ def _buckets(values: np.ndarray) -> np.ndarray:
     return (first - first.min()).astype(np.intp)
 
 
+def passed_edges(numbers: PassedNumbers, n_bins: int) -> np.ndarray:
+    """What :func:`quantile_edges` gives, of numbers that come in passes."""
+    edges = numbers.few(n_bins + 1)
+    if edges is not None:
+        return edges
+    return np.unique(numbers.at_weights(_wanted(n_bins, numbers.total)))
+
+
 def number_bins(values: np.ndarray, edges: np.ndarray) -> Bins:
     """Rows in the bins of a column of numbers.
 
@@ -146,10 +156,32 @@ def _ranks(values: np.ndarray, inner: np.ndarray) -> np.ndarray:
     return rank.astype(np.intp)
 
 
-def without_empty(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Edges of which each that closes an empty bin is left out."""
+def given_edges(name: str, given) -> np.ndarray:
+    """Edges that a user gave for a column of numbers, checked."""
+    try:
+        edges = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"custom_values: {name!r} is a column of numbers, and its edges should be numbers, "
+            f"got {given!r}; columns that are categories are named in `categorical_features`"
+        ) from error
+    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
+        raise ValueError(
+            f"custom_values: expected at least two finite edges of bins for {name!r}, got {given!r}"
+        )
+    if np.any(np.diff(edges) <= 0):
+        raise ValueError(f"custom_values: the edges for {name!r} do not ascend: {given!r}")
+    return edges
+
+
+def filled_bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Which bins have rows, bool of shape (n_bins,)."""
     place = number_bins(values, edges).place
-    filled = np.bincount(place[place >= 0], minlength=len(edges) - 1) > 0
+    return np.bincount(place[place >= 0], minlength=len(edges) - 1) > 0
+
+
+def without_empty(edges: np.ndarray, filled: np.ndarray) -> np.ndarray:
+    """Edges of which each that closes an empty bin is left out; see :func:`filled_bins`."""
     if not filled.any():
         return edges[:0]
     # The upper edge of an empty bin goes, so that the bin becomes a part of the next one; the

@@ -55,21 +55,28 @@ class LocalEffects:
             kept = place >= 0
             place, effects = place[kept], effects[kept]
             weights = None if weights is None else weights[kept]
-        counts = np.bincount(place, minlength=self.n_bins)
-        self.counts += counts
-        weight = counts.astype(np.float64) if weights is None else self._sums(place, weights)
-        self.square_weight += weight if weights is None else self._sums(place, weights**2)
-        total = self.weight + weight
-        positive = np.where(total > 0, total, 1.0)
-        filled = np.where(weight > 0, weight, 1.0)
+        more = LocalEffects(self.n_bins, self.n_outputs)
+        more.counts += np.bincount(place, minlength=self.n_bins)
+        more.weight += more.counts if weights is None else self._sums(place, weights)
+        more.square_weight += more.weight if weights is None else self._sums(place, weights**2)
+        filled = np.where(more.weight > 0, more.weight, 1.0)
         for k in range(self.n_outputs):
-            # The moments of two samples together (Chan, Golub and LeVeque 1983): sums of raw
-            # squares would lose a spread that is small beside the mean.
             mean = self._sums(place, effects[:, k], weights) / filled
-            shift = mean - self.mean[k]
-            self.spread[k] += self._sums(place, (effects[:, k] - mean[place]) ** 2, weights)
-            self.spread[k] += shift**2 * self.weight * weight / positive
-            self.mean[k] += shift * weight / positive
+            more.mean[k] = mean
+            more.spread[k] = self._sums(place, (effects[:, k] - mean[place]) ** 2, weights)
+        self.merge(more)
+
+    def merge(self, other: LocalEffects) -> None:
+        """Add the rows of others."""
+        # The moments of two samples together (Chan, Golub and LeVeque 1983): sums of raw squares
+        # would lose a spread that is small beside the mean.
+        total = self.weight + other.weight
+        share = other.weight / np.where(total > 0, total, 1.0)
+        shift = other.mean - self.mean
+        self.spread += other.spread + shift**2 * self.weight * share
+        self.mean += shift * share
+        self.counts += other.counts
+        self.square_weight += other.square_weight
         self.weight = total
 
     def _sums(self, place: np.ndarray, values: np.ndarray, weights=None) -> np.ndarray:
@@ -101,33 +108,25 @@ class LocalEffects:
         return self.weight**2 / np.where(self.square_weight > 0, self.square_weight, 1.0)
 
 
-def centring(bins: Bins, weights: np.ndarray | None) -> np.ndarray:
+def centring(weight: np.ndarray, inside: np.ndarray | None) -> np.ndarray:
     """How much of each bin's step the mean row has behind it.
 
     Parameters
     ----------
-    bins : Bins
-    weights : ndarray of shape (n_rows,), or None
+    weight : ndarray of shape (n_bins,), or (n_labels,)
+        Of the rows in each bin of numbers, or with each label.
+    inside : ndarray of shape (n_bins,), or None
+        The sum of weight times the place within the bin; None for labels.
 
     Returns
     -------
-    ndarray of shape (n_bins,)
+    ndarray of shape (n_bins,), or (n_labels - 1,)
         The mean accumulated effect of the rows is the sum of the bins' local effects times this.
     """
-    place, share, n_bins = bins.place, bins.share, bins.n_bins
-    if not n_bins:
-        return np.empty(0)
-    if np.any(place < 0):
-        within = place >= 0
-        place, share = place[within], None if share is None else share[within]
-        weights = None if weights is None else weights[within]
-    if share is None:  # the row with label b has the steps before b behind it
-        weight = np.bincount(place, weights, n_bins + 1)
-        return np.cumsum(weight[::-1])[::-1][1:] / weight.sum()
-    weight = np.bincount(place, weights, n_bins)
-    inside = np.bincount(place, share if weights is None else weights * share, n_bins)
-    above = np.cumsum(weight[::-1])[::-1] - weight
-    return (above + inside) / weight.sum()
+    from_here = np.cumsum(weight[::-1])[::-1]
+    if inside is None:  # the row with label b has the steps before b behind it
+        return from_here[1:] / weight.sum()
+    return (from_here - weight + inside) / weight.sum()
 
 
 def accumulate(local: np.ndarray, centre: np.ndarray) -> np.ndarray:
@@ -221,15 +220,23 @@ class CellShares:
     second: np.ndarray
     both: np.ndarray
 
+    def __add__(self, other: CellShares) -> CellShares:
+        return CellShares(
+            self.weight + other.weight,
+            self.first + other.first,
+            self.second + other.second,
+            self.both + other.both,
+        )
 
-def cell_shares(first: Bins, second: Bins, weights: np.ndarray) -> CellShares:
+
+def cell_shares(first: Bins, second: Bins, weights: np.ndarray | None) -> CellShares:
     """The rows of a background in the cells of two columns.
 
     Parameters
     ----------
     first, second : Bins
         Of columns of numbers.
-    weights : ndarray of shape (n_rows,)
+    weights : ndarray of shape (n_rows,), or None
 
     Returns
     -------
@@ -238,7 +245,8 @@ def cell_shares(first: Bins, second: Bins, weights: np.ndarray) -> CellShares:
     shape = (first.n_bins, second.n_bins)
     within = (first.place >= 0) & (second.place >= 0)
     cell = first.place[within] * shape[1] + second.place[within]
-    weights, u, v = weights[within], first.share[within], second.share[within]
+    weights = np.ones(len(cell)) if weights is None else weights[within]
+    u, v = first.share[within], second.share[within]
     size = shape[0] * shape[1]
     sums = [np.bincount(cell, weights * w, size).reshape(shape) for w in (1.0, u, v, u * v)]
     return CellShares(*sums)

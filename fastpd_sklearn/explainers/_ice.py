@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from fastpd_sklearn.explainers import _checks
+from fastpd_sklearn.explainers import _checks, _sources
 from fastpd_sklearn.explainers._chunked import Means
-from fastpd_sklearn.explainers._columns import Column, read_column
+from fastpd_sklearn.explainers._columns import read_column
 from fastpd_sklearn.explainers._ice_grid import (
     STRATEGIES,
     Axis,
+    Facts,
     check_percentiles,
     given_points,
     make_points,
     slopes,
 )
-from fastpd_sklearn.explainers._local import LocalExplainer
+from fastpd_sklearn.explainers._local import Draft, LocalExplainer
 from fastpd_sklearn.explainers._moves import Responder
+from fastpd_sklearn.explainers._passes import Passes, ask_all
 from fastpd_sklearn.explainers._players import Players, as_list
-from fastpd_sklearn.explainers._response import (
-    Selection,
-    answering_method,
-    input_tags_of,
-    output_columns,
-    select_outputs,
-)
+from fastpd_sklearn.explainers._protocol import Term
+from fastpd_sklearn.explainers._response import Selection, output_columns
+from fastpd_sklearn.explainers._surveys import FiniteNumbers, SurveyPass, survey_columns
 from fastpd_sklearn.forest import _rows
 
 BLOCK_BYTES = 2**22
@@ -105,6 +104,25 @@ class FittedICE:
         if axis.anchor is not None:
             shown = shown[..., :-1] - shown[..., -1:]
         return slopes(shown, axis.points) if self.derivative else shown
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What is asked for of columns, by their numbers.
+
+    Parameters
+    ----------
+    given : dict of int to array-like
+        Points.
+    anchors : dict of int to object
+        Values at which curves are zero.
+    categorical : frozenset of int
+        Columns of numbers that are categories.
+    """
+
+    given: dict[int, object]
+    anchors: dict[int, object]
+    categorical: frozenset[int]
 
 
 class ICEExplainer(LocalExplainer):
@@ -316,32 +334,36 @@ default="auto"
             )
 
     def _learn(self, model, background, sample_weight) -> None:
-        opened, X, _ = self._open_background(model, background, sample_weight)
-        players = self._make_players()
-        columns = self._find_columns(players)
-        responder, head = self._make_responder(opened, X, columns)
-        selection = select_outputs(self.target, head, responder.n_outputs)
-        axes = self._make_axes(X, columns, players, responder)
-        n_columns = sum(len(axis.points) for axis in axes) * len(selection.outputs)
+        if _sources.is_source(background):
+            passes = self._passes(model, background, sample_weight)
+            draft = passes.draft(model)
+            self._finish(model, draft)
+            settings = self._settings(draft)
+            axes = self._passed_axes(passes, draft, settings)
+        else:
+            draft, X, _ = self._draft(model, background, sample_weight)
+            self._finish(model, draft)
+            settings = self._settings(draft)
+            axes = [
+                self._make_axis(j, facts, draft, settings)
+                for j, facts in self._held_facts(X, draft, settings)
+            ]
+        n_columns = sum(len(axis.points) for axis in axes) * len(draft.selection.outputs)
         _checks.check_memory(
             NAME_BYTES * n_columns,
             f"the naming of {n_columns} columns",
             "take fewer `features`, a smaller `grid_resolution`, or fewer `custom_values`",
         )
         labels = [(label,) for axis in axes for label in axis.labels()]
-        output_columns(labels, selection)
-        tags = {**self._tag_values(), **input_tags_of(model)}
-        self._fitted = FittedICE(responder, players, axes, selection, self.derivative, tags)
+        output_columns(labels, draft.selection)
+        self._fitted = FittedICE(
+            draft.responder, draft.players, axes, draft.selection, self.derivative, draft.tags
+        )
         self.grid_values_ = tuple(axis.points for axis in axes)
-        self.estimator_ = model
-        self.response_method_ = answering_method(self.response_method, head)
-        self.terms_ = tuple((axis.name,) for axis in axes)
-        if head.classes is not None:
-            self.classes_ = head.classes
 
-    def _find_columns(self, players: Players) -> list[int]:
+    def _find_terms(self, players: Players) -> list[Term]:
         if self.features is None:
-            return list(range(len(players)))
+            return [(j,) for j in range(len(players))]
         terms = [players.find_term(feature) for feature in as_list(self.features)]
         for term in terms:
             if len(term) > 1:
@@ -349,24 +371,62 @@ default="auto"
                     f"features: {players.name(term)!r} names {len(term)} features, and a curve is "
                     "along one; for pairs look at partial_dependence, or at ALEExplainer"
                 )
-        return [term[0] for term in terms]
+        return terms
 
-    def _make_axes(self, X, columns, players: Players, responder: Responder) -> list[Axis]:
-        given = self._by_column("custom_values", self.custom_values, players)
+    def _settings(self, draft: Draft) -> Settings:
+        players = draft.players
         anchors = self.centered if isinstance(self.centered, Mapping) else {}
-        anchors = self._by_column("centered", anchors, players)
-        listed = responder.categorical
+        listed = draft.responder.categorical
         if self.categorical_features is not None:
             listed = frozenset(players.find(j) for j in as_list(self.categorical_features))
-        axes = []
-        for j in columns:
-            column = read_column(X, j, as_labels=j in listed, absent=responder.absent)
-            name = players.names[j]
-            points, breaks = self._points(column, j, name, given, responder)
-            anchor = self._anchor(points, j, anchors, column, name)
-            self._check_slopes(points, column, name)
-            axes.append(Axis(j, name, points, breaks, anchor, column.labels is not None))
-        return axes
+        return Settings(
+            self._by_column("custom_values", self.custom_values, players),
+            self._by_column("centered", anchors, players),
+            listed,
+        )
+
+    def _held_facts(self, X, draft: Draft, settings: Settings) -> Iterator[tuple[int, Facts]]:
+        """What a background in memory holds, column by column."""
+        absent = draft.responder.absent
+        for (j,) in draft.terms:
+            column = read_column(X, j, as_labels=j in settings.categorical, absent=absent)
+            yield j, Facts.of(column)
+
+    def _passed_axes(self, passes: Passes, draft: Draft, settings: Settings) -> list[Axis]:
+        """The axes over a background that is gone through chunk by chunk."""
+        absent, columns = draft.responder.absent, {j for (j,) in draft.terms}
+        is_exact = isinstance(self.grid_resolution, str)
+        surveys, ordered = survey_columns(
+            passes,
+            SurveyPass(
+                names={j: draft.players.names[j] for j in sorted(columns)},
+                as_labels=settings.categorical,
+                absent=absent,
+                counted=frozenset() if is_exact else frozenset(columns - settings.given.keys()),
+                edges={},
+                weighted=False,
+            ),
+        )
+        labels = {j: survey.ordered_labels() for j, survey in surveys.items()}
+
+        def make(j: int, numbers) -> Axis:
+            return self._make_axis(
+                j, Facts(labels[j], surveys[j].has_missing, numbers), draft, settings
+            )
+
+        axes = {j: make(j, None) for j in columns - ordered.keys()}
+        questions = {j: partial(make, j) for j in ordered}
+        axes |= ask_all(passes, ordered, questions, FiniteNumbers(absent))
+        return [axes[j] for (j,) in draft.terms]
+
+    def _make_axis(self, j: int, facts: Facts, draft: Draft, settings: Settings) -> Axis:
+        name, is_labelled = draft.players.names[j], facts.labels is not None
+        points, breaks = self._points(facts, j, name, settings.given, draft.responder)
+        anchor = None if self.centered is False else points[0]
+        if j in settings.anchors:
+            anchor = given_points([settings.anchors[j]], is_labelled, name)[0]
+        self._check_slopes(points, is_labelled, name)
+        return Axis(j, name, points, breaks, anchor, is_labelled)
 
     def _by_column(self, argument: str, given, players: Players) -> dict[int, object]:
         if given is None:
@@ -375,11 +435,11 @@ default="auto"
             raise TypeError(f"{argument}={given!r} should be a dict from a column to its points")
         return {players.find(feature): value for feature, value in given.items()}
 
-    def _points(self, column: Column, j: int, name: str, given, responder: Responder):
+    def _points(self, facts: Facts, j: int, name: str, given, responder: Responder):
         if j in given:
-            return given_points(given[j], column, name), None
-        gap = [np.nan] if self.missing and column.labels is None and column.missing.any() else []
-        if isinstance(self.grid_resolution, str) and column.labels is None:
+            return given_points(given[j], facts.labels is not None, name), None
+        gap = [np.nan] if self.missing and facts.labels is None and facts.has_missing else []
+        if isinstance(self.grid_resolution, str) and facts.labels is None:
             breaks = responder.breaks(j)
             if breaks is None:
                 raise ValueError(
@@ -388,7 +448,7 @@ default="auto"
                 )
             return np.concatenate([responder.pieces(breaks), gap]), breaks
         resolution = 2 if isinstance(self.grid_resolution, str) else int(self.grid_resolution)
-        points = make_points(column, resolution, tuple(self.percentiles), self.strategy)
+        points = make_points(facts, resolution, tuple(self.percentiles), self.strategy)
         if not len(points):
             raise ValueError(
                 f"the background has no value of {name!r} to take points from; name its points in "
@@ -396,15 +456,10 @@ default="auto"
             )
         return np.concatenate([points, gap]) if gap else points, None
 
-    def _anchor(self, points: np.ndarray, j: int, anchors, column: Column, name: str):
-        if j in anchors:
-            return given_points([anchors[j]], column, name)[0]
-        return None if self.centered is False else points[0]
-
-    def _check_slopes(self, points: np.ndarray, column: Column, name: str) -> None:
+    def _check_slopes(self, points: np.ndarray, is_labelled: bool, name: str) -> None:
         if not self.derivative:
             return
-        if column.labels is not None:
+        if is_labelled:
             raise ValueError(
                 f"derivative=True: {name!r} is categorical, and curves over categories have no "
                 "slope; leave it out of `features`"

@@ -9,6 +9,7 @@ from numbers import Real
 import numpy as np
 
 from fastpd_sklearn.explainers._columns import Column
+from fastpd_sklearn.explainers._order import HeldNumbers, Numbers, inverse_ranks
 
 STRATEGIES = ("uniform", "quantile", "unique")
 
@@ -51,14 +52,40 @@ class Axis:
         return [f"{self.name}={point}" for point in self.points.tolist()]
 
 
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What points are made of: the values of a column over the background.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_labels,), or None
+        Those that occur; None for a column of numbers.
+    has_missing : bool
+    numbers : Numbers or None
+        The finite ones.
+    """
+
+    labels: np.ndarray | None
+    has_missing: bool
+    numbers: Numbers | None
+
+    @classmethod
+    def of(cls, column: Column) -> Facts:
+        """Those of a column in memory."""
+        numbers = None
+        if column.labels is None:
+            numbers = HeldNumbers(column.values[np.isfinite(column.values)])
+        return cls(column.labels, bool(column.missing.any()), numbers)
+
+
 def make_points(
-    column: Column, resolution: int, percentiles: tuple[float, float], strategy: str
+    facts: Facts, resolution: int, percentiles: tuple[float, float], strategy: str
 ) -> np.ndarray:
     """Points of a column.
 
     Parameters
     ----------
-    column : Column
+    facts : Facts
     resolution : int
         The most points, but for labels and for ``strategy="unique"``.
     percentiles : tuple of float
@@ -72,32 +99,44 @@ def make_points(
         they are fewer than ``resolution``, as scikit-learn has it. Missing and infinite
         numbers count for nothing.
     """
-    if column.labels is not None:
-        gap = np.full(int(column.missing.any()), np.nan, dtype=column.labels.dtype)
-        return np.concatenate([column.labels, gap])
-    values = column.values[np.isfinite(column.values)]
-    distinct = np.unique(values)
-    if strategy == "unique" or len(distinct) < resolution:
-        return distinct
+    if facts.labels is not None:
+        gap = np.full(int(facts.has_missing), np.nan, dtype=facts.labels.dtype)
+        return np.concatenate([facts.labels, gap])
+    numbers = facts.numbers
+    if strategy == "unique":
+        return numbers.distinct()
+    few = numbers.few(resolution - 1)
+    if few is not None:
+        return few
     if strategy == "quantile":
-        shares = np.linspace(*percentiles, resolution)
-        return np.unique(np.quantile(values, shares, method="inverted_cdf"))
-    from scipy.stats.mstats import mquantiles
-
-    low, high = np.asarray(mquantiles(values, prob=percentiles))
+        return np.unique(
+            numbers.at(inverse_ranks(np.linspace(*percentiles, resolution), numbers.n))
+        )
+    low, high = _between(numbers, np.array(percentiles))
     if low < high:
         return np.linspace(low, high, resolution)
     # Nearly all values are tied: no two percentiles tell an interval to divide.
+    distinct = numbers.distinct()
     return distinct[np.linspace(0, len(distinct) - 1, resolution).round().astype(np.intp)]
 
 
-def given_points(points, column: Column, name: str) -> np.ndarray:
+def _between(numbers: Numbers, shares: np.ndarray) -> np.ndarray:
+    """Quantiles between two numbers, as `scipy.stats.mstats.mquantiles` has them."""
+    place = np.clip(numbers.n * shares + 0.4 + 0.2 * shares, 1, max(1, numbers.n - 1))
+    lower = np.floor(place).astype(np.intp)
+    upper_share = np.clip(numbers.n * shares + 0.4 + 0.2 * shares - lower, 0, 1)
+    below, above = numbers.at(np.concatenate([lower - 1, lower])).reshape(2, -1)
+    return (1 - upper_share) * below + upper_share * above
+
+
+def given_points(points, is_labelled: bool, name: str) -> np.ndarray:
     """Points that a user gave for a column.
 
     Parameters
     ----------
     points : array-like of shape (n_points,)
-    column : Column
+    is_labelled : bool
+        Whether the column is one of labels.
     name : str
         For messages.
 
@@ -106,7 +145,7 @@ def given_points(points, column: Column, name: str) -> np.ndarray:
     ndarray of shape (n_points,)
     """
     try:
-        found = np.asarray(points, dtype=np.float64 if column.labels is None else object)
+        found = np.asarray(points, dtype=object if is_labelled else np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"custom_values: {name!r} takes numbers, got {points!r}") from error
     if found.ndim != 1 or not len(found):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite, check_random_state
 
-from fastpd_sklearn.explainers import _checks, _models
+from fastpd_sklearn.explainers import _checks, _models, _sources
 from fastpd_sklearn.explainers._chunked import ChunkedTransformerMixin
 from fastpd_sklearn.explainers._columns import read_column
 from fastpd_sklearn.explainers._estimator import ModelExplainer
@@ -19,8 +22,17 @@ from fastpd_sklearn.explainers._moved_forest import (
 )
 from fastpd_sklearn.explainers._moved_rows import PredictionResponder
 from fastpd_sklearn.explainers._moves import Responder
+from fastpd_sklearn.explainers._passes import Passes, StreamPasses
 from fastpd_sklearn.explainers._players import Players, make_players
-from fastpd_sklearn.explainers._response import RESPONSE_METHODS, Response
+from fastpd_sklearn.explainers._protocol import Term
+from fastpd_sklearn.explainers._response import (
+    RESPONSE_METHODS,
+    Response,
+    Selection,
+    answering_method,
+    input_tags_of,
+    select_outputs,
+)
 from fastpd_sklearn.explainers._trees import OpenModel, columns_as_read
 from fastpd_sklearn.forest import Head, Reading, _frames, _rows, find_reader
 from fastpd_sklearn.forest._inputs import InputMap
@@ -28,13 +40,36 @@ from fastpd_sklearn.forest._parity import check_reading
 from fastpd_sklearn.forest._pipeline import PipelineMap
 
 
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """What the model and some rows say before the background is looked at.
+
+    Parameters
+    ----------
+    attributes : dict of str to object
+        Those of the explainer that follow from the model and the columns.
+    responder : Responder
+    players : Players
+    terms : list of tuple of int
+        Columns.
+    names : list of tuple of str
+        Theirs.
+    selection : Selection
+    tags : dict of str to bool
+        What the model says of its input.
+    """
+
+    attributes: dict[str, object]
+    responder: Responder
+    players: Players
+    terms: list[Term]
+    names: list[tuple[str, ...]]
+    selection: Selection
+    tags: dict[str, bool]
+
+
 class LocalExplainer(ChunkedTransformerMixin, ModelExplainer):
     """Base of explainers of any model that look at its response to moved columns."""
-
-    _sample_remedy = (
-        "points of curves and edges of bins are quantiles, which chunks do not have: fit to a "
-        "sample of the rows that fits into memory, and explain the chunks"
-    )
 
     def _check_params(self) -> None:
         _checks.check_choice("response_method", self.response_method, RESPONSE_METHODS)
@@ -58,27 +93,67 @@ class LocalExplainer(ChunkedTransformerMixin, ModelExplainer):
             return _models.columns_of(opened.model)
         return columns_as_read(opened.reading.input_map, X)
 
-    def _open_background(self, model, background, sample_weight):
-        """The opened model, and the rows and weights of a background, those without weight aside.
+    def _passes(self, model, background, sample_weight) -> Passes:
+        """A background in chunks, to be gone through several times."""
+        if _sources.is_dask(background):
+            from fastpd_sklearn.distributed import DaskPasses  # which knows explainers
 
-        Returns
-        -------
-        opened : OpenModel
-        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
-        weights : ndarray of shape (n_rows,), or None
-        """
+            return DaskPasses(self, background, sample_weight)
+        return StreamPasses(self, background, sample_weight, _models.columns_of(model)[1])
+
+    def _draft(self, model, background, sample_weight) -> tuple[Draft, object, np.ndarray | None]:
+        """What follows from the model and its columns, and the checked rows with their weights."""
         self._forget()
         opened = self._open_model(model)
         X = self._set_columns(model, opened, background)
+        X, weights = self._weighed(X, sample_weight)
+        players = make_players(self.n_features_in_, getattr(self, "feature_names_in_", None), None)
+        terms = self._find_terms(players)
+        responder, head = self._make_responder(opened, X, {j for term in terms for j in term})
+        selection = select_outputs(self.target, head, responder.n_outputs)
+        attributes = {
+            "n_features_in_": self.n_features_in_,
+            "response_method_": answering_method(self.response_method, head),
+        }
+        if hasattr(self, "feature_names_in_"):
+            attributes["feature_names_in_"] = self.feature_names_in_
+        if head.classes is not None:
+            attributes["classes_"] = head.classes
+        draft = Draft(
+            attributes,
+            responder,
+            players,
+            terms,
+            [players.name(term) for term in terms],
+            selection,
+            {**self._tag_values(), **input_tags_of(model)},
+        )
+        return draft, X, weights
+
+    def _finish(self, model, draft: Draft) -> None:
+        """Set the attributes that a draft tells."""
+        for name, value in draft.attributes.items():
+            setattr(self, name, value)
+        self.estimator_ = model
+        self.terms_ = tuple(draft.names)
+
+    def _open_chunk(self, X, sample_weight) -> tuple[object, np.ndarray | None]:
+        """Checked rows of a chunk and their weights, those without weight aside."""
+        X = _checks.check_rows(X)
+        self._check_columns(X)
+        return self._weighed(X, sample_weight)
+
+    def _weighed(self, X, sample_weight) -> tuple[object, np.ndarray | None]:
         weights = _checks.check_weights(sample_weight, X.shape[0])
         X = X.tocsr() if sparse.issparse(X) else X
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             X, weights = _rows.take(X, kept), weights[kept]
-        return opened, X, weights
+        return X, weights
 
-    def _make_players(self) -> Players:
-        return make_players(self.n_features_in_, getattr(self, "feature_names_in_", None), None)
+    @abstractmethod
+    def _find_terms(self, players: Players) -> list[Term]:
+        """The columns to look at, by the parameter ``features``."""
 
     def _make_responder(self, opened: OpenModel, X, columns) -> tuple[Responder, Head]:
         """By the trees where the response is theirs or a function of their sum, else by calls.
