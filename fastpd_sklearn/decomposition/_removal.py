@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
@@ -17,7 +18,13 @@ from fastpd_sklearn.decomposition._removal_engines import (
     PredictedRemovalEngine,
     ResponseRemovalEngine,
 )
-from fastpd_sklearn.explainers import FastPDExplainer, VanillaPDExplainer, _checks, _models
+from fastpd_sklearn.explainers import (
+    FastPDExplainer,
+    VanillaPDExplainer,
+    _checks,
+    _models,
+    _sources,
+)
 from fastpd_sklearn.explainers._estimator import ModelExplainer
 from fastpd_sklearn.explainers._players import Players, as_list
 from fastpd_sklearn.explainers._response import Response, response_head
@@ -48,10 +55,10 @@ class _TwoPlayers:
 
 
 class _TreeRemoval(_TwoPlayers, FastPDExplainer):
-    _opened: OpenModel
-
     def _open_model(self, model) -> OpenModel:
-        return vars(self).pop("_opened")  # read already; reading takes a while
+        # It has been read already, which takes a while, but on this machine only.
+        opened = vars(self).pop("_opened", None)
+        return super()._open_model(model) if opened is None else opened
 
     def _choose_engine(self, reading, X):
         if self.response_method == "raw" or reading.head.link_method is None:
@@ -246,6 +253,13 @@ class FeatureRemover(ModelExplainer):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @property
+    def _packed_names(self) -> tuple[str, ...]:
+        # Where the model itself is called, a pickle without it would be of no use.
+        fitted = vars(self).get("_fitted")
+        calls = fitted is not None and isinstance(fitted.explainer, VanillaPDExplainer)
+        return () if calls else ModelExplainer._packed_names
+
     # ------------------------------------------------------------------ fit
 
     def _check_params(self) -> None:
@@ -351,6 +365,7 @@ class FeatureRemover(ModelExplainer):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Of a Dask collection the answer is a lazy Dask array.
 
         Returns
         -------
@@ -369,6 +384,8 @@ class FeatureRemover(ModelExplainer):
         array([0., 0., 4., 4.])
         """
         check_is_fitted(self)
+        if _sources.is_dask(X):
+            return self._lazily(X, "predict")
         return self._fitted.predict(self._check_X(X))
 
     @available_if(_answers("predict_proba"))
@@ -378,6 +395,7 @@ class FeatureRemover(ModelExplainer):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Of a Dask collection the answer is a lazy Dask array.
 
         Returns
         -------
@@ -399,6 +417,8 @@ class FeatureRemover(ModelExplainer):
                [0.5, 0.5]])
         """
         check_is_fitted(self)
+        if _sources.is_dask(X):
+            return self._lazily(X, "predict_proba")
         return self._fitted.probabilities(self._check_X(X))
 
     @available_if(_answers("decision_function"))
@@ -408,6 +428,7 @@ class FeatureRemover(ModelExplainer):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Of a Dask collection the answer is a lazy Dask array.
 
         Returns
         -------
@@ -426,6 +447,8 @@ class FeatureRemover(ModelExplainer):
         True
         """
         check_is_fitted(self)
+        if _sources.is_dask(X):
+            return self._lazily(X, "decision_function")
         return self._fitted.decisions(self._check_X(X))
 
     def score(self, X, y, sample_weight=None):
@@ -453,7 +476,17 @@ class FeatureRemover(ModelExplainer):
         0.333
         """
         metric = accuracy_score if _models.kind_of(self) == "classifier" else r2_score
-        return metric(y, self.predict(X), sample_weight=sample_weight)
+        predicted = self.predict(X)
+        if _sources.is_dask(X):  # a number a row comes home
+            y, predicted = np.asarray(y), predicted.compute()
+        return metric(y, predicted, sample_weight=sample_weight)
+
+    def _lazily(self, X, method: str):
+        """The answer of a method for the rows of a Dask collection, a lazy array."""
+        from fastpd_sklearn.distributed import map_lazily  # which knows explainers
+
+        answer = _answer(method, self, self._fitted.explainer._fitted.template.row)
+        return map_lazily(self, X, partial(_answer, method), answer.shape[1:], answer.dtype)
 
     # ---------------------------------------------------------- conventions
 
@@ -481,7 +514,7 @@ class FeatureRemover(ModelExplainer):
         >>> hasattr(remover, "estimator_"), remover.predict(X)
         (False, array([0., 0., 4., 4.]))
         """
-        if self.__sklearn_is_fitted__() and isinstance(self._fitted.explainer, VanillaPDExplainer):
+        if not self._packed_names:
             raise TypeError("FeatureRemover calls this model to predict and cannot do without it")
         return super().detach()
 
@@ -500,3 +533,7 @@ class FeatureRemover(ModelExplainer):
             tags.target_tags.multi_output = False
             tags.classifier_tags = replace(tags.classifier_tags, multi_label=False)
         return tags
+
+
+def _answer(method: str, remover: FeatureRemover, X) -> np.ndarray:
+    return getattr(remover, method)(X)

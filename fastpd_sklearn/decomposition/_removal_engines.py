@@ -17,6 +17,7 @@ from fastpd_sklearn.explainers._binned import threads_for
 from fastpd_sklearn.explainers._engine import TreeEngine
 from fastpd_sklearn.explainers._protocol import Term
 from fastpd_sklearn.explainers._response import Response
+from fastpd_sklearn.explainers._vanilla import ALIKE
 from fastpd_sklearn.forest import Head, Reading, _rows
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
 
@@ -74,9 +75,19 @@ class RemovalEngine(TreeEngine):
         self._sum = self._sum + weights @ self.predict(X)
         self.total += weights.sum()
 
+    def merge(self, other: RemovalEngine) -> None:
+        """Add the background of another engine for the same forest."""
+        self._join(other)
+        self._sum = self._sum + other._sum
+        self.total += other.total
+
     @abstractmethod
     def _add(self, points: Points, weights: np.ndarray) -> None:
         """Take notice of the removed columns of new rows."""
+
+    @abstractmethod
+    def _join(self, other: RemovalEngine) -> None:
+        """Take notice of the removed columns of the rows of another engine."""
 
     def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
         """The component of the kept columns, shape (n_rows, 1, n_outputs)."""
@@ -102,6 +113,9 @@ class MarginRemovalEngine(RemovalEngine):
         no_rows, _ = self.core.bins.empty_rows(0)
         trees, threads = self.core.trees, self.threads_for(points.size)
         self._weights = self._weights + node_weights(trees, points, weights, no_rows, threads)
+
+    def _join(self, other: MarginRemovalEngine) -> None:
+        self._weights = self._weights + other._weights
 
     def without(self, X) -> np.ndarray:
         """The mean sum of the trees, shape (n_rows, n_outputs)."""
@@ -131,10 +145,20 @@ class ResponseRemovalEngine(RemovalEngine):
         return self.head.respond(super().predict(X))
 
     def _add(self, points: Points, weights: np.ndarray) -> None:
-        codes = np.concatenate([self._codes, points.codes], axis=1)
+        self._add_codes(points.codes, weights)
+
+    def _join(self, other: ResponseRemovalEngine) -> None:
+        self._add_codes(other._codes, other._weights)
+
+    def _add_codes(self, codes: np.ndarray, weights: np.ndarray) -> None:
+        codes = np.concatenate([self._codes, codes], axis=1)
         weights = np.concatenate([self._weights, weights])
         order = np.lexsort(codes[::-1]) if len(codes) else np.arange(codes.shape[1])
-        self._codes, self._weights = codes[:, order], weights[order]
+        codes, weights = codes[:, order], weights[order]
+        first = np.ones(codes.shape[1], bool)
+        first[1:] = np.any(codes[:, 1:] != codes[:, :-1], axis=0)
+        first = np.flatnonzero(first)
+        self._codes, self._weights = codes[:, first], np.add.reduceat(weights, first)
 
     def without(self, X) -> np.ndarray:
         """The mean response, shape (n_rows, n_outputs)."""
@@ -181,9 +205,24 @@ class PredictedRemovalEngine:
         first, kind = np.zeros(1, np.intp), np.zeros(X.shape[0], np.intp)
         if len(self._removed):
             first, kind = _rows.distinct_rows(X, self._removed)
-        self._known.append((_rows.take(X, first), np.bincount(kind, weights)))
-        self._sum = self._sum + weights @ self._predict(X)
-        self._total += weights.sum()
+        known = _rows.take(X, first), np.bincount(kind, weights)
+        self._add([known], weights @ self._predict(X), weights.sum())
+
+    def check_same_model(self, other: PredictedRemovalEngine) -> None:
+        """Refuse an engine whose model responds differently to a row of each of the two."""
+        for known, _ in (self._known[0], other._known[0]):
+            row = _rows.take(known, slice(0, 1))
+            if not np.allclose(self._respond(row), other._respond(row), rtol=ALIKE, atol=0.0):
+                raise ValueError("merge: the two explainers explain different models")
+
+    def merge(self, other: PredictedRemovalEngine) -> None:
+        """Add the background of another engine for the same model."""
+        self._add(other._known, other._sum, other._total)
+
+    def _add(self, known: list, response: np.ndarray, weight: float) -> None:
+        self._known = [*self._known, *known]
+        self._sum = self._sum + response
+        self._total += weight
 
     def index_values(self, X, index: str, terms: list[Term]) -> np.ndarray:
         """The component of the kept columns, shape (n_rows, 1, n_outputs)."""

@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fastpd_sklearn.explainers import _sources
+from fastpd_sklearn.explainers._passes import Passed
 
 
 def prepare(explainer, model, number: int, X, weights):
@@ -39,6 +40,55 @@ def prepare(explainer, model, number: int, X, weights):
         return without_model(explainer)
 
 
+def draft(explainer, model, number: int, X, weights):
+    """What an explainer says of a model and the first rows; None if no row counts.
+
+    Parameters
+    ----------
+    explainer : LocalExplainer
+        Not fitted.
+    model : object
+    number : int
+        Of the chunk.
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+    weights : array-like, str or None
+
+    Returns
+    -------
+    draft : Draft
+    checker : LocalExplainer
+        Without the model: checks the rows of other chunks.
+    """
+    with _at_work(number, "background"):
+        chunk = _chunk(number, X, weights)
+        if chunk is None:
+            return None
+        checker = twin(explainer)
+        made, _, _ = checker._draft(model, chunk.X, chunk.weights)
+        return made, checker.detach()
+
+
+def pass_over(shared: tuple, number: int, X, weights) -> Passed | None:
+    """What a function gives for a chunk; None if it has no row that counts.
+
+    Parameters
+    ----------
+    shared : tuple
+        An explainer that checks rows, the function, and the number of each chunk's first row.
+    number : int
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+    weights : array-like, str or None
+    """
+    checker, function, starts = shared
+    with _at_work(number, "background"):
+        chunk = _chunk(number, X, weights)
+        if chunk is None:
+            return None
+        rows, weights = checker._open_chunk(chunk.X, chunk.weights)
+        found = function(rows, weights, starts.get(number, 0))
+        return Passed(found, {number: rows.shape[0]})
+
+
 def count(explainer, number: int, X, weights):
     """An explainer with the rows of a chunk; None if it has no row that counts."""
     with _at_work(number, "background"):
@@ -65,6 +115,25 @@ def transform(explainer, number: int, X) -> np.ndarray:
         return np.asarray(explainer.transform(X))
 
 
+def apply(explainer, number: int, X, function, tail: tuple[int, ...], dtype) -> np.ndarray:
+    """What a function gives for a chunk, shape (n_rows, *tail)."""
+    with _at_work(number, "rows"):
+        if not X.shape[0]:
+            return np.empty((0, *tail), dtype)
+        return np.asarray(function(explainer, X))
+
+
+def explain(explainer, number: int, X):
+    """The explanation of a chunk; None if it has no rows."""
+    with _at_work(number, "rows"):
+        return explainer.explain(X) if X.shape[0] else None
+
+
+def item(explanation, name: str, tail: tuple[int, ...]) -> np.ndarray:
+    """An array of an explanation, shape (n_rows, *tail); of no rows if there is none."""
+    return np.empty((0, *tail)) if explanation is None else getattr(explanation, name)
+
+
 def add(explainer, function, number: int, X, weights):
     """What a function gives for a chunk; None if it has no row that counts."""
     with _at_work(number, "rows"):
@@ -87,7 +156,9 @@ def twin(explainer):
 
 def without_model(explainer):
     """A copy to be sent, without the model if it does without, and with arrays as its output."""
-    new = twin(explainer).set_output(transform="default")
+    new = twin(explainer)
+    if hasattr(new, "set_output"):
+        new.set_output(transform="default")
     return new.detach() if new._packed_names else new
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
+import joblib
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -34,6 +35,8 @@ from fastpd_sklearn.explainers._response import Selection, output_columns
 
 CATEGORY_ORDERS = ("similarity", "coded")
 
+_SETTINGS = ("`features`", "`target`", "`confidence`", "`n_bootstrap`")
+
 
 @dataclass(eq=False)
 class FittedALE:
@@ -54,6 +57,8 @@ class FittedALE:
     settings : Settings
     sums : tuple of CurveSums and SurfaceSums
         What the effects are made of.
+    digest : str or None
+        Of what the response is read from; None where that does not tell the model.
     """
 
     players: Players
@@ -64,6 +69,48 @@ class FittedALE:
     tags: dict[str, bool]
     settings: Settings
     sums: tuple[CurveSums | SurfaceSums, ...]
+    digest: str | None
+
+    def check_mergeable(self, other: FittedALE) -> None:
+        """Refuse sums over other bins, or of another response.
+
+        Raises
+        ------
+        ValueError
+            It says what is not the same.
+        """
+        for setting, one, two in zip(_SETTINGS, self._asked(), other._asked(), strict=True):
+            if one != two:
+                raise ValueError(
+                    f"merge: the two explainers were fitted with different {setting}: {one} and "
+                    f"{two}; fit both with the same parameters"
+                )
+        for term, one, two in zip(self.terms, self.sums, other.sums, strict=True):
+            for j, points, others in zip(term, one.points, two.points, strict=True):
+                if one.is_categorical != two.is_categorical or not np.array_equal(points, others):
+                    raise ValueError(
+                        "merge: the two explainers have different bins, or orders of categories, "
+                        f"of {self.players.names[j]!r}, which are those of their own rows; fit one "
+                        "explainer to all chunks, or name its bins for both in `custom_values`"
+                    )
+        if self.settings.n_bootstrap and self.settings.seed == other.settings.seed:
+            raise ValueError(
+                "merge: the two explainers drew their bootstrap by the same random numbers, so "
+                "that their rows would not be drawn independently; fit them with different "
+                "random_state"
+            )
+
+    def _asked(self) -> tuple:
+        """What was asked for, one each of ``_SETTINGS``."""
+        names = [self.players.name(term) for term in self.terms]
+        target = (*self.selection.names, self.selection.sign, self.selection.offset)
+        return names, target, self.settings.confidence, self.settings.n_bootstrap
+
+    def merged(self, other: FittedALE) -> FittedALE:
+        """Over the rows of both; see :meth:`check_mergeable`."""
+        sums = tuple(one + two for one, two in zip(self.sums, other.sums, strict=True))
+        missing = self.takes_missing or other.takes_missing
+        return replace(self, sums=sums, takes_missing=missing)
 
 
 class ALEExplainer(LocalExplainer):
@@ -243,9 +290,86 @@ default="auto"
             draft.tags,
             settings,
             found.sums,
+            draft.responder.digest,
         )
         self.effects_ = accumulated_effects(found.sums, draft.names, draft.selection, settings)
         self._fitted = fitted
+
+    def merge(self, other):
+        """Add the rows of another explainer of the same model, with the same bins.
+
+        The explainer is then what one :meth:`fit` on the rows of both with these bins would have
+        made. Bins are the same where they are named in ``custom_values`` and have rows in both, or
+        where both backgrounds have the same few values. Other bins are quantiles of all rows:
+        give those to one :meth:`fit`, in chunks if they are many.
+
+        Parameters
+        ----------
+        other : ALEExplainer
+            Fitted on a background of its own; it is left as it is.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If the other explainer has another model, other settings, columns or bins; the message
+            says which.
+        TypeError
+            If it is no such explainer.
+        sklearn.exceptions.NotFittedError
+            If one of the two is not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> from fastpd_sklearn import ALEExplainer
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> model = DecisionTreeRegressor().fit(X, [0.0, 0.0, 0.0, 8.0])
+        >>> bins = {0: [0.0, 1.0]}
+        >>> parts = [
+        ...     ALEExplainer(features=[0], custom_values=bins).fit(model, rows)
+        ...     for rows in (X[[0, 3]], X[[1, 2]])
+        ... ]
+        >>> parts[0].merge(parts[1]).effects_[0].effect
+        array([[-2.,  2.]])
+        """
+        if type(other) is not type(self):
+            raise TypeError(
+                f"merge takes another {type(self).__name__}, got a {type(other).__name__}"
+            )
+        check_is_fitted(self)
+        check_is_fitted(other)
+        self._check_columns_of(other)
+        self._check_model_of(other)
+        ours, theirs = self._fitted, other._fitted
+        ours.check_mergeable(theirs)
+        fitted = ours.merged(theirs)
+        self.effects_ = accumulated_effects(
+            fitted.sums, list(self.terms_), fitted.selection, fitted.settings
+        )
+        self._fitted = fitted
+        return self
+
+    def _check_model_of(self, other: ALEExplainer) -> None:
+        """Refuse an explainer of another model."""
+        one, two = self._fitted.digest, other._fitted.digest
+        if one is None and two is None:
+            models = [getattr(explainer, "estimator_", None) for explainer in (self, other)]
+            if any(model is None for model in models):
+                raise ValueError(
+                    "merge: an explainer of a pipeline, or of a model that is called, does not "
+                    "tell which one it was once it is detached; merge first, and detach then"
+                )
+            one, two = (joblib.hash(model) for model in models)
+        if one != two:
+            raise ValueError(
+                "merge: the two explainers explain different models; fit both on parts of a "
+                "background of one model"
+            )
 
     def _held_sums(self, draft: Draft, settings: Settings, X, weights) -> AllSums:
         """The sums over a background in memory."""

@@ -279,7 +279,7 @@ class SurfaceSums:
 
 @dataclass(frozen=True, eq=False)
 class AllSums:
-    """The sums of all terms, and whether some row had a missing or infinite number.
+    """The sums of all terms, and whether the model takes missing numbers, as far as rows tell.
 
     Parameters
     ----------

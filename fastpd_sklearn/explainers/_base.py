@@ -232,7 +232,7 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
             )
         check_is_fitted(self)
         check_is_fitted(other)
-        self._check_mergeable(other)
+        self._check_columns_of(other)
         ours, theirs = self._fitted, other._fitted  # whatever is added to them meanwhile
         ours.check_mergeable(theirs)
         self._replace(ours.merged(theirs))
@@ -244,16 +244,6 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
         self.intercept_ = fitted.intercept
         if fitted.jackknife is not None:
             self.intercept_error_ = fitted.intercept_error()
-
-    def _check_mergeable(self, other: BaseExplainer) -> None:
-        """Refuse an explainer of other columns, or of another response."""
-        for name in ("n_features_in_", "feature_names_in_", "response_method_"):
-            one, two = getattr(self, name, None), getattr(other, name, None)
-            if not np.array_equal(one, two):
-                raise ValueError(
-                    f"merge: the two explainers differ in {name}, {one} and {two}; fit both with "
-                    "the same parameters, on parts of a background with the same columns"
-                )
 
     def _explains(self, model, engine: Engine) -> bool:
         """Whether a model is the one that is explained, as it was at :meth:`fit`."""
@@ -418,6 +408,7 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Of a Dask collection the explanation is lazy.
         out : ndarray of shape (n_rows, n_terms) or (n_rows, n_terms, n_outputs), default=None
             Where to write the values, block by block: an array of float64, or of float32 for
             half of the memory; it may be memory-mapped. The values of the explanation are then
@@ -426,6 +417,7 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
         Returns
         -------
         Explanation
+            For a Dask collection a :class:`~fastpd_sklearn.distributed.LazyExplanation`.
 
         Examples
         --------
@@ -443,6 +435,12 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
         """
         check_is_fitted(self)
         fitted = self._fitted
+        if _sources.is_dask(X):
+            if out is not None:
+                raise TypeError("out is for rows in memory; a Dask collection is explained lazily")
+            from fastpd_sklearn.distributed import explain_lazily  # which knows explainers
+
+            return explain_lazily(self, X)
         X = self._check_X(X)
         values = fitted.evaluate(X, fitted.recipe, self._progress(), out)
         remainder, complete = fitted.remainder(X, values)
@@ -512,11 +510,13 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Or a Dask collection.
 
         Returns
         -------
         ndarray of shape (n_rows, n_terms) or (n_rows, n_terms, n_outputs), float64
-            Of what :meth:`explain` gives as ``values``. It takes ``n_jackknife`` times as long.
+            Of what :meth:`explain` gives as ``values``. It takes ``n_jackknife`` times as long. For
+            a Dask collection a lazy Dask array.
 
         Raises
         ------
@@ -536,6 +536,13 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
         """
         check_is_fitted(self)
         fitted = self._fitted
+        if _sources.is_dask(X):
+            from fastpd_sklearn.distributed import map_lazily  # which knows explainers
+
+            fitted.check_groups()
+            n_outputs = len(fitted.selection.outputs)
+            tail = (len(fitted.terms), *([n_outputs] if n_outputs > 1 else []))
+            return map_lazily(self, X, type(self).standard_error, tail)
         X = self._check_X(X)
         out = fitted.standard_error(lambda one: one.evaluate(X, one.recipe))
         return out[:, :, 0] if out.shape[2] == 1 else out

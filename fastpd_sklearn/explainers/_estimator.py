@@ -166,6 +166,16 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
     def _check_columns(self, X) -> None:
         validate_data(self, X, reset=False, skip_check_array=True)
 
+    def _check_columns_of(self, other: ModelExplainer) -> None:
+        """Refuse an explainer of other columns, or of another response."""
+        for name in ("n_features_in_", "feature_names_in_", "response_method_"):
+            one, two = getattr(self, name, None), getattr(other, name, None)
+            if not np.array_equal(one, two):
+                raise ValueError(
+                    f"merge: the two explainers differ in {name}, {one} and {two}; fit both with "
+                    "the same parameters, on parts of a background with the same columns"
+                )
+
     def _check_X(self, X):
         """Rows that a fitted explainer is given."""
         if _models.is_model(X):

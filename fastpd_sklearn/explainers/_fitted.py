@@ -152,13 +152,17 @@ class Fitted:
         ValueError
             If the explainer has kept no groups.
         """
+        self.check_groups()
+        self.jackknife.check()
+        yield from self._replicates()
+
+    def check_groups(self) -> None:
+        """Refuse to tell errors if no groups were kept."""
         if self.jackknife is None:
             raise ValueError(
                 "n_jackknife=0: standard errors take groups of the background, which are made "
                 "while it is counted; fit with n_jackknife=20, say"
             )
-        self.jackknife.check()
-        yield from self._replicates()
 
     def _replicates(self) -> Iterator[tuple[Replicate, Fitted]]:
         for one in self.jackknife.replicates():

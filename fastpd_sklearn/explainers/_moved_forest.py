@@ -67,6 +67,11 @@ class ForestResponder:
         self.categorical = categorical_columns(forest, input_map)
         self._walker = Walker(self._walks.trees)
 
+    @property
+    def digest(self) -> str | None:
+        """See :class:`Responder`; None for pipelines, whose steps are a part of the model."""
+        return None if self._is_raw else self._forest.digest()
+
     def __reduce__(self):
         return ForestResponder, self._made_from
 

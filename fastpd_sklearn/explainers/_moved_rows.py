@@ -27,6 +27,7 @@ class PredictionResponder:
     """
 
     needs_model = True
+    digest = None
 
     def __init__(self, respond: Response, n_outputs: int, absent: float, categorical) -> None:
         self.n_outputs = n_outputs

@@ -44,12 +44,15 @@ class Responder(Protocol):
         Columns of numbers that the model is known to take for categories.
     needs_model : bool
         Whether the model is called.
+    digest : str or None
+        Of what the response is read from; None where that does not tell the model.
     """
 
     n_outputs: int
     absent: float
     categorical: frozenset[int]
     needs_model: bool
+    digest: str | None
 
     def block_rows(self, n_moves: int) -> int:
         """How many rows to move at a time, so that memory stays bounded."""

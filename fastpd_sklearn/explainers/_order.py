@@ -10,6 +10,7 @@ number that has the rank, not one near it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -56,8 +57,11 @@ class HeldNumbers:
     """
 
     def __init__(self, values: np.ndarray) -> None:
-        self._values = np.sort(values)
-        self.n = len(values)
+        self._unsorted, self.n = values, len(values)
+
+    @cached_property
+    def _values(self) -> np.ndarray:
+        return np.sort(self._unsorted)
 
     def few(self, most: int) -> np.ndarray | None:
         """See :class:`Numbers`."""
