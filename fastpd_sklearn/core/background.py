@@ -148,12 +148,34 @@ class MaskCounts:
     @classmethod
     def unpacked(cls, core, arrays: dict[str, np.ndarray]) -> MaskCounts:
         """Counts from arrays, which may come from anywhere; see `unpacked`."""
+        out = cls.unpacked_part(core, arrays, is_weight=True)
+        start, weight = out.start, out.weight
+        check_array("total", arrays["total"], weight.dtype, (1,), is_weight=True)
+        at_leaf = np.add.reduceat(weight, start[:-1]) if len(weight) else np.zeros(0)
+        if np.any(np.diff(start) == 0) or not np.allclose(at_leaf, out.total, rtol=1e-9):
+            raise ValueError("the array 'weight' does not add up to the same at all leaves")
+        return out
+
+    @classmethod
+    def unpacked_part(cls, core, arrays: dict[str, np.ndarray], *, is_weight: bool) -> MaskCounts:
+        """Counts that need not be those of all rows at each leaf.
+
+        Parameters
+        ----------
+        core : CoreModel
+        arrays : dict of str to ndarray
+            From anywhere.
+        is_weight : bool
+            Whether none may be negative.
+        """
         start, mask, weight = (arrays[name] for name in ("start", "mask", "weight"))
         sizes = core.geometry.leaf_sizes
         check_array("start", start, "int64", (len(sizes) + 1,))
         check_array("mask", mask, "uint64", (len(weight), core.geometry.n_words))
-        check_array("weight", weight, weight.dtype, (len(weight),), is_weight=True)
-        check_array("total", arrays["total"], weight.dtype, (1,), is_weight=True)
+        if weight.dtype.kind not in "if":
+            raise ValueError(f"the array 'weight' is {weight.dtype}")
+        check_array("weight", weight, weight.dtype, (len(weight),), is_weight=is_weight)
+        check_array("total", arrays["total"], arrays["total"].dtype, (1,))
         if start[0] != 0 or start[-1] != len(weight) or np.any(np.diff(start) < 0):
             raise ValueError("the array 'start' does not part the masks among the leaves")
         size = np.repeat(sizes, np.diff(start))[:, None] - 64 * np.arange(mask.shape[1])
@@ -163,9 +185,6 @@ class MaskCounts:
         out = cls()
         out.start, out.mask, out.weight = start, mask, weight
         out.total = arrays["total"][0].item()
-        at_leaf = np.add.reduceat(weight, start[:-1]) if len(weight) else np.zeros(0)
-        if np.any(np.diff(start) == 0) or not np.allclose(at_leaf, out.total, rtol=1e-9):
-            raise ValueError("the array 'weight' does not add up to the same at all leaves")
         return out
 
     def coverage(self, core) -> EmpiricalCoverage:

@@ -21,7 +21,16 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpd_sklearn.core import counting
-from fastpd_sklearn.core.background import MOST_COUNTS, KeptCoverage, KeptRows, MaskCounts, n_masks
+from fastpd_sklearn.core.background import (
+    MOST_COUNTS,
+    KeptCoverage,
+    KeptRows,
+    MaskCounts,
+    check_array,
+    n_masks,
+    pack_rows,
+    unpack_rows,
+)
 from fastpd_sklearn.core.coverage import Coverage, EmpiricalCoverage
 from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.core.routing import BinnedRows
@@ -361,6 +370,54 @@ class LinearCounts:
         """Mean raw prediction over the background, shape (n_outputs,)."""
         return core.mean(coverage)
 
+    def packed(self) -> dict[str, np.ndarray]:
+        """All there is, as arrays."""
+        out = dict(self.constants.packed())
+        for name, parts in (("held", self.held), ("moments", self.moments)):
+            for k, part in enumerate(parts):
+                out |= {f"{name}/{k}/{key}": array for key, array in part.packed().items()}
+        return out
+
+    @classmethod
+    def unpacked(cls, core: LinearModel, arrays: dict[str, np.ndarray]) -> LinearCounts:
+        """Counts from arrays, which may come from anywhere; as `MaskCounts.unpacked`."""
+        out = cls(core)
+        out.constants = MaskCounts.unpacked(core.constants, arrays)
+        for k, factor in enumerate(core.factors):
+            held, moments = _below(arrays, f"held/{k}/"), _below(arrays, f"moments/{k}/")
+            out.held[k] = MaskCounts.unpacked_part(factor.model, held, is_weight=False)
+            out.moments[k] = MaskCounts.unpacked_part(factor.model, moments, is_weight=False)
+            if np.any(out.held[k].weight < 0):
+                raise ValueError("the array 'weight' has a negative weight")
+        return out
+
+
+def _below(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with a prefix, without it."""
+    found = {name: array for name, array in arrays.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): array for name, array in found.items()}
+
+
+def unpacked(core: LinearModel, arrays: dict[str, np.ndarray]) -> LinearCounts | LinearKeptRows:
+    """The background that `packed` of either kind has packed.
+
+    Parameters
+    ----------
+    core : LinearModel
+    arrays : dict of str to ndarray
+        From anywhere.
+
+    Returns
+    -------
+    LinearCounts or LinearKeptRows
+
+    Raises
+    ------
+    ValueError, KeyError
+        If they are none of this forest.
+    """
+    return (LinearCounts if "mask" in arrays else LinearKeptRows).unpacked(core, arrays)
+
 
 def _moments(number: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
     return number if sample_weight is None else number * sample_weight
@@ -399,6 +456,22 @@ class LinearKeptRows:
         out.kept = self.kept.joined(core.constants, other.kept)
         out.numbers = np.concatenate([self.numbers, other.numbers], axis=1)
         out.response = self.response + other.response
+        return out
+
+    def packed(self) -> dict[str, np.ndarray]:
+        """All there is, as arrays."""
+        kept = pack_rows(self.kept.rows, self.kept.sample_weight)
+        return {**kept, "numbers": self.numbers, "response": self.response}
+
+    @classmethod
+    def unpacked(cls, core: LinearModel, arrays: dict[str, np.ndarray]) -> LinearKeptRows:
+        """Rows from arrays, which may come from anywhere; as `KeptRows.unpacked`."""
+        codes, weights = unpack_rows(core.bins, arrays)
+        check_array("numbers", arrays["numbers"], "float64", (len(core.factors), codes.n_rows))
+        check_array("response", arrays["response"], "float64", (core.n_outputs,))
+        out = cls()
+        out.kept.add(core.constants, codes, weights, 1)
+        out.numbers, out.response = arrays["numbers"], arrays["response"]
         return out
 
     def coverage(self, core: LinearModel) -> LinearCoverage:

@@ -12,6 +12,7 @@ from fastpd_sklearn.core.linear_model import (
     LinearKeptRows,
     LinearModel,
     LinearRows,
+    unpacked,
 )
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.explainers._binned import bin_inputs
@@ -76,6 +77,14 @@ class LinearEngine(TreeEngine):
     def merge(self, other: LinearEngine) -> None:
         """Add the background of another engine for the same forest."""
         self._add(other.background)
+
+    def packed(self) -> dict[str, np.ndarray]:
+        """The state as arrays."""
+        return self.background.packed()
+
+    def unpack(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over a state from :meth:`packed`."""
+        self._add(unpacked(self.core, arrays))
 
     def _add(self, background: LinearCounts | LinearKeptRows) -> None:
         if self.background is not None:

@@ -23,21 +23,23 @@ from fastpd_sklearn.explainers._fastpd import FastPDExplainer
 from fastpd_sklearn.explainers._fitted import Fitted
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._jackknife import Jackknife
+from fastpd_sklearn.explainers._linear import LinearEngine
 from fastpd_sklearn.explainers._pathdependent import PathDependentExplainer, PathEngine
 from fastpd_sklearn.explainers._players import Players
 from fastpd_sklearn.explainers._response import Selection
 from fastpd_sklearn.explainers._saved_rows import decode_row, encode_row
 from fastpd_sklearn.explainers._trees import TreeExplainer
-from fastpd_sklearn.forest import Head, InputMap, Reading
+from fastpd_sklearn.forest import InputMap, Reading
 from fastpd_sklearn.forest._catboost_hash import category_hash
 from fastpd_sklearn.forest._forest import FOREST_ARRAYS, Forest, check_arrays
+from fastpd_sklearn.forest._plain_heads import head_of, plain_head
 
 FORMAT = "fastpd_sklearn explainer"
 VERSION = 1
 """Of the format. A file of a later one is refused."""
 
 _ENGINES = {
-    FastPDExplainer: (EmpiricalEngine, DeepEngine, PairEngine, ResponseEngine),
+    FastPDExplainer: (EmpiricalEngine, DeepEngine, PairEngine, LinearEngine, ResponseEngine),
     PathDependentExplainer: (PathEngine,),
 }
 _LABEL_KEYS = {"catboost": category_hash}
@@ -68,10 +70,6 @@ def save_explainer(explainer: TreeExplainer, file) -> None:
             "save writes no code, and the steps of a pipeline are code; explain its last step on "
             "what comes out of the others, fit(pipe[-1], pipe[:-1].transform(X)), or pickle the "
             "explainer"
-        )
-    if type(engine) not in _ENGINES[type(explainer)]:
-        raise ValueError(
-            "save does not know leaves that are linear functions; pickle the explainer"
         )
     try:
         content = encode(_content(explainer))
@@ -104,7 +102,7 @@ def _content(explainer: TreeExplainer) -> dict:
         "digest": engine.forest_digest,
         "inputs": _fields_of(engine.input_map),
         "engine": type(engine).__name__,
-        "head": _fields_of(engine.head) if isinstance(engine, ResponseEngine) else None,
+        "head": plain_head(engine.head) if isinstance(engine, ResponseEngine) else None,
         "players": {**_fields_of(players), "columns": [c.tolist() for c in players.columns]},
         "output": fitted.output,
         "terms": fitted.terms,
@@ -228,7 +226,7 @@ def _fitted(archive: Archive, content: dict, engine_class, explainer) -> Fitted:
     if not input_map.n_columns == forest.n_inputs == n_columns:
         raise ValueError("its forest does not have one input a column")
     players = _players(content["players"], n_columns)
-    head = None if content["head"] is None else Head(**content["head"])
+    head = None if content["head"] is None else head_of(content["head"], forest.n_outputs)
     if (head is None) == (engine_class is ResponseEngine):
         raise ValueError("its engine has no response, or one that it does not need")
     empty = engine_class(Reading(input_map, forest, head), players.columns, explainer.n_jobs)

@@ -562,6 +562,9 @@ FOREST_ARRAYS = {
     "cover": ("float64", ("nodes",)),
     "tree_output": ("int32", ("trees",)),
     "intercept": ("float64", ("outputs",)),
+    "slope_node": ("int64", ("slopes",)),
+    "slope_input": ("int64", ("slopes",)),
+    "slope": ("float64", ("slopes", "slope values")),
 }
 """Types and shapes of the arrays of a :class:`Forest`."""
 
@@ -583,6 +586,9 @@ def check_arrays(forest: Forest) -> None:
     sizes = {"values": forest.value.shape[-1] if forest.value.ndim else 0}
     sizes |= {"nodes": len(forest.left), "trees": len(forest.tree_output)}
     sizes |= {"categories": len(forest.category), "outputs": len(forest.intercept)}
+    sizes |= {"slopes": len(forest.slope_node)}
+    # A forest without slopes does not say how many values each would have.
+    sizes |= {"slope values": sizes["values"] if sizes["slopes"] else forest.slope.shape[-1]}
     sizes |= {f"{name} + 1": size + 1 for name, size in list(sizes.items())}
     for name, (dtype, shape) in FOREST_ARRAYS.items():
         array = getattr(forest, name)
@@ -671,6 +677,8 @@ def _check_slopes(forest: Forest) -> None:
         raise ValueError("a node that is no leaf has a slope")
     if np.any((column < 0) | (column >= forest.n_inputs)):
         raise ValueError(f"a slope belongs to an input that is not among the {forest.n_inputs}")
+    if np.any((np.diff(node) == 0) & (np.diff(column) == 0)):
+        raise ValueError("a leaf has two slopes for one input")
     if not np.all(np.isfinite(forest.slope)):
         raise ValueError("a slope is not finite")
     if not np.all(excludes_missing(forest, node, column)):

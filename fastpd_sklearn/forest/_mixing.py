@@ -8,17 +8,15 @@ its head's inverse link is the whole rest of the model.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
+from scipy.special import expit, softmax
 
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._joining import Part, join
-from fastpd_sklearn.forest._members import Member, refuse_answer
+from fastpd_sklearn.forest._members import Member, NoSumOfTreesError, refuse_answer
 from fastpd_sklearn.forest._registry import Reading, find_reader
 
 
@@ -218,42 +216,117 @@ class Transformed:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrated:
-    """The mean of calibrated members, which calibrate by themselves what a stand-in says."""
+class Sigmoid:
+    """Platt's calibration of an answer."""
 
-    members: tuple
+    slope: float
+    offset: float
+
+    def __call__(self, answer: np.ndarray) -> np.ndarray:
+        return expit(-(self.slope * answer + self.offset))
+
+
+@dataclass(frozen=True, eq=False)
+class Isotonic:
+    """Isotonic calibration of an answer: straight lines between points, level beyond them."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    def __call__(self, answer: np.ndarray) -> np.ndarray:
+        return np.interp(answer.astype(self.x.dtype), self.x, self.y)
+
+
+@dataclass(frozen=True, eq=False)
+class Temperature:
+    """Temperature scaling of all answers together."""
+
+    beta: float
+
+    def __call__(self, answers: np.ndarray) -> np.ndarray:
+        if answers.shape[1] == 1:
+            answers = np.hstack([-answers, answers])
+        elif np.all((answers >= 0) & (answers <= 1)) and np.allclose(answers.sum(axis=1), 1.0):
+            answers = np.log(answers + 1e-12)  # as scikit-learn tells probabilities from margins
+        return softmax(self.beta * answers, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedMember:
+    """The calibrated probabilities of a member.
+
+    Parameters
+    ----------
+    method : {"decision_function", "predict_proba"}
+        What the member is asked.
+    places : tuple of int
+        The class of each answer.
+    curves : tuple of Sigmoid, Isotonic or Temperature
+        One an answer, or one temperature for all of them.
+    n_classes : int
+    """
+
+    method: str
+    places: tuple[int, ...]
+    curves: tuple[Sigmoid | Isotonic | Temperature, ...]
+    n_classes: int
 
     @classmethod
-    def of(cls, calibrated: list, methods: list[str]) -> Calibrated:
-        """From ``calibrated_classifiers_``, and what each asks its own model."""
-        return cls(tuple(map(_without_model, calibrated, methods)))
+    def of(cls, calibrated, method: str) -> CalibratedMember:
+        """From one of ``calibrated_classifiers_``, and what that asks its own model."""
+        places = np.searchsorted(calibrated.classes, calibrated.estimator.classes_)
+        if len(calibrated.classes) == 2:
+            places = places + 1  # the answers are those of the second class
+        curves = tuple(map(_curve_of, calibrated.calibrators))
+        return cls(method, tuple(places.tolist()), curves, len(calibrated.classes))
+
+    def __call__(self, answer: np.ndarray) -> np.ndarray:
+        proba = self._of_all(answer) if self._is_joint else self._one_by_one(answer)
+        proba[(proba > 1.0) & (proba <= 1.0 + 1e-5)] = 1.0
+        return proba
+
+    @property
+    def _is_joint(self) -> bool:
+        return isinstance(self.curves[0], Temperature)
+
+    def _of_all(self, answers: np.ndarray) -> np.ndarray:
+        return self.curves[0](answers)
+
+    def _one_by_one(self, answers: np.ndarray) -> np.ndarray:
+        if self.method == "predict_proba" and answers.shape[1] == 2:
+            answers = answers[:, 1:]
+        proba = np.zeros((len(answers), self.n_classes))
+        for place, curve, answer in zip(self.places, self.curves, answers.T, strict=False):
+            proba[:, place] = curve(answer)
+        if self.n_classes == 2:
+            proba[:, 0] = 1.0 - proba[:, 1]
+            return proba
+        total = proba.sum(axis=1, keepdims=True)
+        uniform = np.full_like(proba, 1.0 / self.n_classes)
+        return np.divide(proba, total, out=uniform, where=total != 0)
+
+
+def _curve_of(calibrator) -> Sigmoid | Isotonic | Temperature:
+    """A calibrator of scikit-learn's by its numbers."""
+    if hasattr(calibrator, "X_thresholds_"):
+        x, y = np.asarray(calibrator.X_thresholds_), np.asarray(calibrator.y_thresholds_)
+        return Isotonic(x, y.astype(np.float64))
+    if hasattr(calibrator, "beta_"):
+        return Temperature(float(calibrator.beta_))
+    if hasattr(calibrator, "a_"):
+        return Sigmoid(float(calibrator.a_), float(calibrator.b_))
+    raise NoSumOfTreesError(
+        f"it is calibrated by a {type(calibrator).__name__}, which is not known; explain the "
+        "response by prediction with VanillaPDExplainer"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """The mean of calibrated members."""
+
+    members: tuple[CalibratedMember, ...]
 
     def __call__(self, answers: list[np.ndarray]) -> np.ndarray:
-        found = [m.predict_proba(answer) for m, answer in zip(self.members, answers, strict=True)]
+        found = [member(answer) for member, answer in zip(self.members, answers, strict=True)]
         return np.mean(found, axis=0)
-
-
-def _without_model(calibrated, method: str):
-    """A calibrated classifier that is given its model's answers in place of rows."""
-    out = copy.copy(calibrated)
-    out.estimator = _StandIn(calibrated.estimator.classes_, method)
-    return out
-
-
-def _has(method: str):
-    return available_if(lambda self: self.method == method)
-
-
-class _StandIn(ClassifierMixin, BaseEstimator):
-    """A classifier that is handed its answer."""
-
-    def __init__(self, classes_, method: str) -> None:
-        self.classes_, self.method = classes_, method
-
-    @_has("decision_function")
-    def decision_function(self, answer):
-        return answer[:, 0] if answer.shape[1] == 1 else answer
-
-    @_has("predict_proba")
-    def predict_proba(self, answer):
-        return answer

@@ -16,6 +16,7 @@ from fastpd_sklearn.forest._linear_layer import affine_map, has_affine_inverse
 from fastpd_sklearn.forest._members import Member, as_own, open_member
 from fastpd_sklearn.forest._mixing import (
     Calibrated,
+    CalibratedMember,
     Mixture,
     Transformed,
     mixed,
@@ -103,7 +104,7 @@ def _read_calibrated(model) -> Reading:
         for k, one in enumerate(calibrated)
     ]
     methods = [_calibrated_method(one.estimator) for one in calibrated]
-    combine = Calibrated.of(calibrated, methods)
+    combine = Calibrated(tuple(map(CalibratedMember.of, calibrated, methods)))
     classes = {"classes": model.classes_, "n_classes": len(model.classes_)}
     return mixed(model, members, methods, combine, "predict_proba", **classes)
 

@@ -8,15 +8,21 @@ import subprocess
 import sys
 import zipfile
 
+import lightgbm
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
+    GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    RandomForestClassifier,
     RandomForestRegressor,
+    StackingRegressor,
+    VotingClassifier,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -29,6 +35,7 @@ from fastpd_sklearn import (
     VanillaPDExplainer,
     load_explainer,
 )
+from fastpd_sklearn.core import linear_model
 from fastpd_sklearn.core.background import KeptRows
 from fastpd_sklearn.explainers import _empirical, _fastpd
 from fastpd_sklearn.explainers._archive import HEADER, decode, encode
@@ -72,25 +79,64 @@ KINDS = {
     "pairs of rows": FastPDExplainer(output="shap", n_jackknife=3),
     "response": FastPDExplainer(response_method="predict_proba", target="mid"),
     "covers": PathDependentExplainer(output="shap_interaction"),
+    "linear counts": FastPDExplainer(output="shap"),
+    "linear rows": FastPDExplainer(output="component"),
+    "mixed answers": FastPDExplainer(features=[0, (0, 2)]),
     "groups": FastPDExplainer(groups={"g": [0, 3]}, output="banzhaf", n_jackknife=2),
 }
 
 
+@pytest.fixture(scope="module")
+def linear():
+    """Leaves are linear functions of two columns, one of which has missing values."""
+    made = lightgbm.LGBMRegressor(
+        n_estimators=3, num_leaves=4, min_child_samples=8, linear_tree=True, n_jobs=1, verbose=-1
+    )
+    return made.fit(X[:, :3], SUM)
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    labels = np.digitize(SUM, [-0.5, 0.5])
+    members = [
+        CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=2), cv=2),
+        CalibratedClassifierCV(RandomForestClassifier(2), method="isotonic", cv=2),
+    ]
+    vote = VotingClassifier([("a", members[0]), ("b", members[1])], voting="soft", weights=[1, 2])
+    return vote.fit(np.nan_to_num(X), labels)
+
+
+@pytest.fixture
+def models(model, classifier, linear, calibrated):
+    return model, classifier, linear, calibrated
+
+
 @pytest.fixture(params=KINDS)
-def fitted(request, monkeypatch, model, classifier):
-    return make(request.param, monkeypatch, model, classifier)
+def fitted(request, monkeypatch, models):
+    return make(request.param, monkeypatch, models)
 
 
-def make(kind, monkeypatch, model, classifier):
+def rows_of(kind):
+    """The rows that the explainer of a kind is for."""
+    if kind.startswith("linear"):
+        return X[:, :3]
+    return np.nan_to_num(X) if kind == "mixed answers" else X
+
+
+def make(kind, monkeypatch, models):
+    model, classifier, linear, calibrated = models
     if kind == "kept rows":
         monkeypatch.setattr(_empirical, "make_background", lambda core: KeptRows())
     if kind == "walked rows":
         monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
     if kind == "pairs of rows":
         monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
-    which = classifier if kind == "response" else model
+    if kind == "linear rows":
+        monkeypatch.setattr(linear_model, "MOST_COUNTS", 0)
+    others = {"response": classifier, "mixed answers": calibrated}
+    which = linear if kind.startswith("linear") else others.get(kind, model)
     weights = None if kind in ("counted masks", "response") else WEIGHTS
-    return clone(KINDS[kind]).fit(which, X, sample_weight=weights)
+    return clone(KINDS[kind]).fit(which, rows_of(kind), sample_weight=weights)
 
 
 def written(explainer):
@@ -116,9 +162,13 @@ def assert_alike(one, other, data=X):
         assert repr(ask(one)) == repr(ask(other))
 
 
+def data_of(explainer):
+    return np.nan_to_num(X)[:, : explainer.n_features_in_]
+
+
 def test_it_comes_back(fitted):
-    opened = load_explainer(written(fitted))
-    assert_alike(opened, fitted)
+    opened, data = load_explainer(written(fitted)), data_of(fitted)
+    assert_alike(opened, fitted, data)
     assert opened.estimator is None
     assert not hasattr(opened, "estimator_")
     assert_array_equal(getattr(opened, "classes_", 0), getattr(fitted, "classes_", 0))
@@ -130,17 +180,17 @@ def test_it_comes_back(fitted):
             assert_array_equal(found.average, truth.average)
             assert_array_equal(found.grid_values[0], truth.grid_values[0])
     if fitted.n_jackknife:
-        assert_array_equal(opened.standard_error(X), fitted.standard_error(X))
+        assert_array_equal(opened.standard_error(data), fitted.standard_error(data))
         assert_array_equal(opened.intercept_error_, fitted.intercept_error_)
 
 
 def test_it_goes_on(fitted):
     """It takes more rows, is merged, pickled, and written again."""
-    opened = load_explainer(written(fitted))
+    opened, data = load_explainer(written(fitted)), data_of(fitted)
     both = opened.merge(fitted)
-    assert_alike(load_explainer(written(both)), pickle.loads(pickle.dumps(both)))
-    more = load_explainer(written(fitted)).partial_fit(X[:20])
-    assert_alike(more, fitted.partial_fit(X[:20]))
+    assert_alike(load_explainer(written(both)), pickle.loads(pickle.dumps(both)), data)
+    more = load_explainer(written(fitted)).partial_fit(data[:20])
+    assert_alike(more, fitted.partial_fit(data[:20]), data)
 
 
 def test_path(tmp_path, model):
@@ -232,7 +282,6 @@ def test_frames(frame):
 
 def test_columns_of_every_type():
     pd = pytest.importorskip("pandas")
-    lightgbm = pytest.importorskip("lightgbm")
     data = pd.DataFrame(
         {
             "float": X[:, 0],
@@ -361,6 +410,9 @@ def test_what_is_not_written(model):
     with pytest.raises(NotFittedError):
         FastPDExplainer().save(io.BytesIO())
     pipe = make_pipeline(StandardScaler(), RandomForestRegressor(2)).fit(Z, SUM)
+    stack = StackingRegressor([("a", RandomForestRegressor(2))], RandomForestRegressor(2), cv=2)
+    with pytest.raises(ValueError, match=r"found by other code \(Stacked\) can't be saved; pickle"):
+        written(FastPDExplainer().fit(stack.fit(Z, SUM), Z))
     with pytest.raises(ValueError, match=r"the steps of a pipeline are code; explain its last"):
         written(FastPDExplainer().fit(pipe, Z))
     assert not hasattr(VanillaPDExplainer().fit(model, X[:5]), "save")
@@ -370,6 +422,24 @@ def test_what_is_not_written(model):
 
     with pytest.raises(TypeError, match="not the class Own; pickle it"):
         written(Own().fit(model, X))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda head: head.update(kind="Stacked"), "unknown kind 'Stacked'"),
+        (lambda head: head.pop("note"), "other entries"),
+        (lambda head: head["link"].update(n_classes=0.5, more=1), "other entries"),
+        (lambda head: head["link"]["answers"][0].update(n_raw=7), "does not part"),
+        (lambda head: head["link"]["combine"].update(shares=np.array([1.0])), ""),
+        (lambda head: head.update(link="cubic"), "link='cubic' is not one of"),
+    ],
+)
+def test_links_that_are_not_known(monkeypatch, models, change, message):
+    file = members(written(make("mixed answers", monkeypatch, models)))
+    content = decode(json.loads(file[HEADER])["content"])
+    change(content["head"])
+    refused(changed(file, content=encode(content)), message)
 
 
 def test_labels_that_are_neither_numbers_nor_text():
@@ -516,19 +586,19 @@ def sweeps(array):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", KINDS)
-def test_hostile_arrays(monkeypatch, model, classifier, kind):
+def test_hostile_arrays(monkeypatch, models, kind):
     """Whatever an array holds: it is refused, or explained without a crash.
 
     The hash of the forest is made to fit, as whoever forges a file can do.
     """
-    explainer = make(kind, monkeypatch, model, classifier)
+    explainer, data = make(kind, monkeypatch, models), rows_of(kind)[:2]
     monkeypatch.setattr("fastpd_sklearn.forest._forest.Forest.digest", lambda forest: "same")
     content = members(written(explainer))
     forged = json.loads(content[HEADER])
     for pair in forged["content"]["dict"]:
         pair[1] = "same" if pair[0] == "digest" else pair[1]
     content[HEADER] = json.dumps(forged).encode()
-    load_explainer(packed(content)).transform(X[:2])
+    load_explainer(packed(content)).transform(data)
     n_refused = n_taken = 0
     for name in [name for name in content if name != HEADER]:
         array = np.load(io.BytesIO(content[name]))
@@ -538,13 +608,16 @@ def test_hostile_arrays(monkeypatch, model, classifier, kind):
             opened = opened_or_refused({**content, name: npy(other)})
             n_refused += opened is None
             if opened is not None:
-                opened.transform(X[:2])
+                opened.transform(data)
                 n_taken += 1
     assert n_refused > n_taken > 0
 
 
-def test_hostile_header(file):
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", ["counted masks", "mixed answers"])
+def test_hostile_header(monkeypatch, models, kind):
     """Every value of the header replaced by others."""
+    file = members(written(make(kind, monkeypatch, models)))
     header = json.loads(file[HEADER])
 
     def places(value, path=()):
@@ -566,4 +639,4 @@ def test_hostile_header(file):
             opened = opened_or_refused(changed(file, content=forged["content"]))
             if opened is not None:
                 with contextlib.suppress(Exception):  # any error will do, a crash will not
-                    opened.transform(X[:2])
+                    opened.transform(rows_of(kind)[:2])
