@@ -85,8 +85,7 @@ def pass_over(shared: tuple, number: int, X, weights) -> Passed | None:
         if chunk is None:
             return None
         rows, weights = checker._open_chunk(chunk.X, chunk.weights)
-        found = function(rows, weights, starts.get(number, 0))
-        return Passed(found, {number: rows.shape[0]})
+        return Passed.of(function, number, rows, weights, starts.get(number, 0))
 
 
 def count(explainer, number: int, X, weights):

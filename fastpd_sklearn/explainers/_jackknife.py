@@ -212,7 +212,7 @@ def random_groups(X, n_groups: int) -> np.ndarray:
     ndarray of shape (n_rows,), intp
         Independent of the order of the rows.
     """
-    bits = _row_bits(X)
+    bits = row_bits(X)
     order = np.argsort(bits, kind="stable")
     ordered = bits[order]
     is_first = np.ones(len(bits), bool)
@@ -228,8 +228,17 @@ def random_groups(X, n_groups: int) -> np.ndarray:
     return (_mixed(bits) % np.uint64(n_groups)).astype(np.intp)
 
 
-def _row_bits(X) -> np.ndarray:
-    """64 bits of every row, which its values decide, shape (n_rows,)."""
+def row_bits(X) -> np.ndarray:
+    """64 bits of every row, which its values decide.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), uint64
+    """
     X = X.tocsc() if sparse.issparse(X) else X
     bits = np.zeros(X.shape[0], np.uint64)
     for j in range(X.shape[1]):

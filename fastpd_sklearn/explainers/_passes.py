@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from fastpd_sklearn.explainers import _sources
+from fastpd_sklearn.explainers._jackknife import row_bits
 from fastpd_sklearn.explainers._order import NotYetError, PassedNumbers, Scope, Tally
+from fastpd_sklearn.forest import _frames, _rows
 
 
 class Passes(Protocol):
@@ -29,41 +33,58 @@ class Passes(Protocol):
 
 @dataclass(frozen=True)
 class Passed:
-    """What a pass has given for some chunks, and how many rows each had.
+    """What a pass has given for some chunks, and what tells these from others.
 
     Parameters
     ----------
     found : object
         What can be added.
-    n_rows : dict of int to int
-        By the number of the chunk.
+    seen : dict of int to (int, int)
+        By the number of the chunk: how many rows it has, and 64 bits of the first of them.
     """
 
     found: object
-    n_rows: dict[int, int]
+    seen: dict[int, tuple[int, int]]
+
+    @classmethod
+    def of(cls, function: Callable, number: int, X, weights, start: int) -> Passed:
+        """What a function gives for a chunk with rows."""
+        return cls(function(X, weights, start), {number: traits(X)})
 
     def __add__(self, other: Passed) -> Passed:
-        return Passed(self.found + other.found, {**self.n_rows, **other.n_rows})
+        return Passed(self.found + other.found, {**self.seen, **other.seen})
+
+
+def traits(X) -> tuple[int, int]:
+    """How many rows a chunk has, and 64 bits of the first of them."""
+    return X.shape[0], int(row_bits(_rows.take(X, np.zeros(1, np.intp)))[0])
 
 
 class Rows:
     """How many rows the chunks have, which must be the same in each pass."""
 
     def __init__(self) -> None:
-        self._n_rows: dict[int, int] | None = None
+        self._seen: dict[int, tuple[int, int]] | None = None
+        self._first: dict[int, tuple[int, int]] = {}
+
+    def note(self, number: int, X) -> None:
+        """Take notice of the first chunk with rows, before there has been a pass."""
+        self._first = {number: traits(X)}
 
     def check(self, passed: Passed | None):
         """What a pass has found, if it saw the rows that the passes before it saw."""
-        n_rows = {} if passed is None else passed.n_rows
-        if self._n_rows is None:
-            self._n_rows = n_rows
-        for number in sorted({*n_rows, *self._n_rows}):
-            first, now = self._n_rows.get(number, 0), n_rows.get(number, 0)
+        seen = {} if passed is None else passed.seen
+        if self._seen is None:
+            self._seen = {**seen, **self._first}
+        for number in sorted({*seen, *self._seen}):
+            first, now = self._seen.get(number, (0, 0)), seen.get(number, (0, 0))
             if first != now:
                 raise ValueError(
                     f"the background is gone through several times, and its chunk {number} had "
-                    f"{first} rows with weight at first and {now} later; give chunks that are the "
-                    "same each time: a list, a file, or an object whose __iter__ starts anew"
+                    f"{first[0]} rows with weight at first and {now[0]} later"
+                    + ("" if first[0] != now[0] else ", but not the same ones")
+                    + "; give chunks that are the same each time: a list, a file, or an object "
+                    "whose __iter__ starts anew"
                 )
         if passed is None:
             raise ValueError(
@@ -74,10 +95,50 @@ class Rows:
     def starts(self) -> dict[int, int]:
         """The number of the first row of each chunk, once a pass has been made."""
         out, start = {}, 0
-        for number in sorted(self._n_rows or {}):
+        for number in sorted(self._seen or {}):
             out[number] = start
-            start += self._n_rows[number]
+            start += self._seen[number][0]
         return out
+
+
+class Categories:
+    """The categories of pandas' columns over all chunks.
+
+    Chunks that were read apart list those that they have. With those of all, in the order in which
+    they occur, a label has one code, and a row may be moved to any of them.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, object] = {}
+
+    def note(self, X) -> bool:
+        """Take notice of a chunk; whether it has categories at all."""
+        columns = range(X.shape[1]) if _frames.is_pandas(X) else ()
+        found = [j for j in columns if _frames.is_categorical(_frames.column(X, j))]
+        for j in found:
+            series = _frames.column(X, j)
+            labels = series.cat.categories
+            known = self._known.setdefault(j, labels)
+            if series.cat.ordered and not known.equals(labels):
+                raise ValueError(
+                    f"column {series.name!r} has the ordered categories {list(known)} in one chunk "
+                    f"and {list(labels)} in another; list all of them in every chunk"
+                )
+            self._known[j] = known.append(labels).unique()
+        return bool(found)
+
+    def completed(self, X):
+        """The chunk with all categories."""
+        if not _frames.is_pandas(X):
+            return X
+        changed = {}
+        for j, labels in self._known.items():
+            series = _frames.column(X, j) if j < X.shape[1] else None
+            if series is None or not _frames.is_categorical(series):
+                continue
+            if not series.cat.categories.equals(labels):
+                changed[j] = series.cat.set_categories(labels)
+        return _frames.with_columns(X, changed) if changed else X
 
 
 class StreamPasses:
@@ -106,23 +167,35 @@ class StreamPasses:
         )
         self._explainer = explainer
         self._source = source, sample_weight, names, "background"
-        self._rows, self._n_passes = Rows(), 0
+        self._rows, self._categories, self._n_passes = Rows(), Categories(), 0
+
+    def _chunks(self) -> Iterator[_sources.Chunk]:
+        for chunk in _sources.chunks_of(*self._source):
+            with _sources.naming(chunk.number, "background"):
+                X = self._categories.completed(chunk.X)
+            yield _sources.Chunk(chunk.number, X, chunk.weights)
 
     def draft(self, model):
         """See :class:`Passes`."""
         for chunk in _sources.chunks_of(*self._source):
             with _sources.naming(chunk.number, "background"):
-                return self._explainer._draft(model, chunk.X, chunk.weights)[0]
+                if not self._categories.note(chunk.X):
+                    break
+        for chunk in self._chunks():
+            with _sources.naming(chunk.number, "background"):
+                draft, X, _ = self._explainer._draft(model, chunk.X, chunk.weights)
+                self._rows.note(chunk.number, X)
+                return draft
         return self._rows.check(None)
 
     def add_up(self, function: Callable):
         """See :class:`Passes`."""
         self._n_passes += 1
         total, start = None, 0
-        for chunk in _sources.chunks_of(*self._source):
+        for chunk in self._chunks():
             with _sources.naming(chunk.number, "background"):
                 X, weights = self._explainer._open_chunk(chunk.X, chunk.weights)
-                found = Passed(function(X, weights, start), {chunk.number: X.shape[0]})
+                found = Passed.of(function, chunk.number, X, weights, start)
                 total = found if total is None else total + found
             start += X.shape[0]
             if self._explainer.verbose:

@@ -5,8 +5,10 @@ import os
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
-from fastpd_sklearn import FastPDExplainer, ICEExplainer
+from fastpd_sklearn import ALEExplainer, FastPDExplainer, ICEExplainer
+from fastpd_sklearn.decomposition import FeatureRemover, importance
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -37,6 +39,30 @@ def test_frames(case):
     assert_allclose(average, ice.average(case.frame)[0].average, rtol=1e-12)
 
 
+def test_curves_effects_and_removal(case):
+    rows = da.from_array(case.X, chunks=(70, 4))
+    for explainer in (ALEExplainer(features=[0, (1, 2)], n_bins=4), ICEExplainer(features=[1])):
+        found = clone(explainer).fit(case.model, rows, sample_weight=case.weights)
+        whole = explainer.fit(case.model, case.X, sample_weight=case.weights)
+        assert_allclose(found.transform(rows).compute(), whole.transform(case.X), atol=1e-12)
+    remover = FeatureRemover(features=[0]).fit(case.model, rows)
+    whole = FeatureRemover(features=[0]).fit(case.model, case.X).predict(case.X)
+    assert_allclose(remover.predict(rows).compute(), whole, rtol=1e-12)
+
+
+def test_importance_and_explanations(case):
+    rows = da.from_array(case.X, chunks=(70, 4))
+    found, whole = importance(case.model, rows), importance(case.model, case.X)
+    assert_allclose(found.term_importances, whole.term_importances, rtol=1e-9, atol=1e-12)
+    explainer = FastPDExplainer(output="component", max_order=None, n_jackknife=3)
+    explanation = explainer.fit(case.model, rows).explain(rows)
+    values = explainer.explain(case.X).values
+    assert_allclose(explanation.compute().values, values, atol=1e-13)
+    errors = explainer.standard_error(case.X)
+    assert_allclose(explainer.standard_error(rows).compute(), errors, rtol=1e-9, atol=1e-14)
+    assert_allclose(explainer.mean_abs(rows), np.abs(values).mean(axis=0), rtol=1e-9, atol=1e-14)
+
+
 def mortal(marker):
     """A function of blocks that takes its process down the first time it is given the fourth."""
 
@@ -50,12 +76,15 @@ def mortal(marker):
     return dies_once
 
 
-@pytest.mark.parametrize("step", ["fit", "transform"])
+@pytest.mark.parametrize("step", ["fit", "passes", "transform"])
 def test_a_worker_that_dies_costs_time_only(case, tmp_path, step):
     marker = str(tmp_path / "died")
     rows = da.from_array(case.X, chunks=(40, 4)).map_blocks(mortal(marker), dtype=float)
     whole = FastPDExplainer(output="shap").fit(case.model, case.X)
-    if step == "fit":
+    if step == "passes":
+        whole = ALEExplainer(n_bins=4).fit(case.model, case.X)
+        values = ALEExplainer(n_bins=4).fit(case.model, rows).transform(case.X)
+    elif step == "fit":
         explainer = FastPDExplainer(output="shap").fit(case.model, rows)
         values = explainer.transform(case.X)
     else:

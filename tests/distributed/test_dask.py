@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from fastpd_sklearn.core.threads import effective_n_threads
-from numpy.testing import assert_allclose
-from sklearn.linear_model import LinearRegression
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from fastpd_sklearn import (
     ALEExplainer,
@@ -14,7 +16,7 @@ from fastpd_sklearn import (
     PathDependentExplainer,
     VanillaPDExplainer,
 )
-from fastpd_sklearn.decomposition import importance
+from fastpd_sklearn.decomposition import FeatureRemover, importance
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -165,6 +167,122 @@ def test_curves_and_effects(case):
     assert_allclose(ale.transform(rows).compute(), ale.transform(case.X), atol=1e-14)
 
 
+def asked():
+    yield ALEExplainer(features=[0, (1, 2), 3], n_bins=5)
+    yield ALEExplainer(n_bootstrap=5, random_state=0, n_bins=3)
+    yield ICEExplainer(grid_resolution=7, strategy="quantile", missing=True)
+
+
+@pytest.mark.parametrize("explainer", list(asked()), ids=repr)
+def test_effects_and_grids_of_chunks(case, explainer):
+    rows = da.from_array(case.X, chunks=(37, 3))
+    explainer.fit(case.model, rows, sample_weight=case.weights)
+    whole = clone(explainer).fit(case.model, case.X, sample_weight=case.weights)
+    assert vars(explainer).keys() == vars(whole).keys()
+    assert explainer.estimator_ is case.model
+    assert_allclose(explainer.transform(case.X), whole.transform(case.X), atol=1e-12)
+    if isinstance(explainer, ALEExplainer):
+        for found, truth in zip(explainer.effects_, whole.effects_, strict=True):
+            assert_array_equal(found.bin_counts, truth.bin_counts)
+            if getattr(truth, "upper", None) is not None:
+                assert_allclose(found.upper, truth.upper, rtol=1e-9, atol=1e-12)
+
+
+def test_effects_of_labels(case):
+    words = pd.Categorical(np.array(list("wuv"))[np.arange(200) % 3])
+    frame = case.frame.assign(word=words, w=case.weights)
+    y = np.nan_to_num(case.X[:, 0]) * (words == "v")
+    model = HistGradientBoostingRegressor(
+        max_iter=4, min_samples_leaf=3, categorical_features="from_dtype"
+    ).fit(frame.drop(columns="w"), y)
+    rows = dd.from_pandas(frame, npartitions=3)
+    for cls in (ALEExplainer, ICEExplainer):
+        explainer = cls().fit(model, rows, sample_weight="w")
+        whole = cls().fit(model, frame.drop(columns="w"), sample_weight=case.weights)
+        known = frame.drop(columns="w")[case.weights > 0]
+        assert_allclose(explainer.transform(known), whole.transform(known), atol=1e-12)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("output", ["component", "pd"])
+def test_explanations_with_all_that_belongs_to_them(case, output, known):
+    Z = np.nan_to_num(case.X)
+    rows = da.from_array(Z, chunks=(64, 4))
+    explainer = FastPDExplainer(output=output, max_order=1, n_jackknife=4).fit(case.model, Z)
+    lazy, whole = explainer.explain(rows if known else unknown(rows)), explainer.explain(Z)
+    assert isinstance(lazy.values, da.Array)
+    assert lazy.values.numblocks == (4, 1)
+    assert lazy.values.dtype == np.float64
+    if known:
+        assert lazy.values.chunks == ((64, 64, 64, 8), (4,))
+    assert_allclose(lazy.values.compute(), whole.values, atol=1e-14)
+    assert_allclose(lazy["x2"].compute(), whole["x2"], atol=1e-14)
+    found = lazy.compute()
+    assert repr(found) == repr(whole)
+    assert found.complete == whole.complete
+    assert_array_equal(found.data, Z)
+    assert (lazy.remainder is None) == (output == "pd")
+    if output == "component":
+        total = lazy.base_values + lazy.values.sum(axis=1) + lazy.remainder
+        assert_allclose(total.compute(), case.model.predict(Z), rtol=1e-12)
+        assert_allclose(found.remainder, whole.remainder, atol=1e-14)
+    errors = explainer.standard_error(rows)
+    assert errors.chunks == ((64, 64, 64, 8), (4,))
+    assert_allclose(errors.compute(), explainer.standard_error(Z), rtol=1e-9, atol=1e-15)
+    with pytest.raises(KeyError, match="'q' is not among the 4 terms"):
+        lazy["q"]
+
+
+def test_explanations_of_frames_and_classes(case):
+    labels = np.digitize(np.nan_to_num(case.X[:, 0]), [-0.5, 0.5])
+    model = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=3).fit(case.frame, labels)
+    explainer = FastPDExplainer(output="shap", n_jackknife=3).fit(model, case.frame)
+    rows = dd.from_pandas(case.frame, npartitions=3)
+    lazy, whole = explainer.explain(rows), explainer.explain(case.frame)
+    assert lazy.values.shape[1:] == (4, 3)
+    assert_allclose(lazy.remainder.compute(), whole.remainder, atol=1e-14)
+    pd.testing.assert_frame_equal(lazy.compute().to_frame(), whole.to_frame())
+    few = lazy_rows_from(rows, 120)
+    assert_allclose(explainer.explain(few).compute().values, whole.values[120:], atol=1e-14)
+    assert explainer.explain(few).values.compute().shape == (80, 4, 3)
+    errors = explainer.standard_error(few).compute()
+    assert_allclose(errors, explainer.standard_error(case.frame[120:]), rtol=1e-9, atol=1e-15)
+    with pytest.raises(ValueError, match="X has no rows"):
+        explainer.explain(lazy_rows_from(rows, 900)).compute()
+
+
+def lazy_rows_from(rows, first):
+    return rows.map_partitions(late, first)
+
+
+@pytest.mark.parametrize("scale", ["raw", "response"])
+@pytest.mark.parametrize("called", [False, True], ids=["read", "called"])
+def test_features_are_removed(case, scale, called):
+    Z = np.nan_to_num(case.X)
+    y = Z[:, 0] + Z[:, 1] > 0
+    if called:
+        model, scale = LogisticRegression().fit(Z, y), "response"
+    else:
+        model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=3).fit(Z, y)
+    rows = da.from_array(Z, chunks=(60, 3))
+    remover = FeatureRemover(features=[0, 2], scale=scale)
+    remover.fit(model, rows, sample_weight=case.weights)
+    whole = clone(remover).fit(model, Z, sample_weight=case.weights)
+    for method in ("predict", "predict_proba"):
+        lazy, truth = getattr(remover, method)(rows), getattr(whole, method)(Z)
+        assert isinstance(lazy, da.Array)
+        assert lazy.dtype == truth.dtype
+        assert lazy.shape == truth.shape
+        assert lazy.chunks[0] == (60, 60, 60, 20)
+        assert_allclose(lazy.compute(), truth, rtol=1e-12)
+    assert remover.score(rows, da.from_array(y, chunks=60)) == whole.score(Z, y)
+    if scale == "response":  # by the definition
+        held = np.repeat(Z[:1], len(Z), axis=0)
+        held[:, [0, 2]] = Z[:, [0, 2]]
+        mean = np.average(model.predict_proba(held)[:, 1], weights=case.weights)
+        assert_allclose(remover.predict_proba(Z[:1])[0, 1], mean, rtol=1e-12)
+
+
 def test_models_that_are_called(case):
     Z = np.nan_to_num(case.X)
     model = LinearRegression().fit(Z, Z @ [1.0, 2.0, 0.0, -1.0])
@@ -202,9 +320,17 @@ def test_errors_name_the_chunk(case):
     with pytest.raises(ValueError, match="has 2 features") as raised:
         FastPDExplainer().fit(case.model, rows.map_blocks(narrow, dtype=float))
     assert raised.value.__notes__ == ["in chunk 2 of the background (the first one is chunk 0)"]
+    with pytest.raises(ValueError, match="has 2 features") as raised:
+        ALEExplainer().fit(case.model, rows.map_blocks(narrow, dtype=float))
+    assert raised.value.__notes__ == ["in chunk 2 of the background (the first one is chunk 0)"]
     explainer = FastPDExplainer().fit(case.model, case.X)
     bad = rows.map_blocks(narrow, dtype=float, chunks=rows.chunks)
-    for work in (explainer.transform(bad).compute, lambda: explainer.mean_abs(bad)):
+    for work in (
+        explainer.transform(bad).compute,
+        explainer.explain(bad).compute,
+        FeatureRemover(features=[0]).fit(case.model, case.X).predict(bad).compute,
+        lambda: explainer.mean_abs(bad),
+    ):
         with pytest.raises(ValueError, match="has 2 features") as raised:
             work()
         assert raised.value.__notes__ == ["in chunk 2 of the rows (the first one is chunk 0)"]
@@ -233,15 +359,18 @@ def test_bad_input(case):
         fitted.transform(rows[:, :2])
     with pytest.raises(ValueError, match="feature names"):
         fitted.transform(frame.rename(columns={"a": "z"}))
-    for method in (fitted.explain, fitted.standard_error):
-        with pytest.raises(TypeError, match="transform for a Dask collection"):
-            method(frame)
+    with pytest.raises(TypeError, match="transform for a Dask collection"):
+        next(fitted.explain_blocks(frame))
     with pytest.raises(TypeError, match="merge"):
         fitted.partial_fit(frame)
     with pytest.raises(TypeError, match="call transform"):
         fitted.transform_blocks(frame)
-    with pytest.raises(TypeError, match="fit to a sample"):
-        ICEExplainer().fit(case.model, rows)
+    with pytest.raises(TypeError, match="out is for rows in memory"):
+        FastPDExplainer().fit(case.model, case.X).explain(rows, out=np.empty((200, 4)))
+    with pytest.raises(ValueError, match="n_jackknife=0"):
+        FastPDExplainer().fit(case.model, case.X).standard_error(rows)
+    with pytest.raises(TypeError, match=r"call transform_blocks .* and transform"):
+        ICEExplainer().fit(case.model, case.X).explain(rows)
 
 
 def test_categories_that_dask_does_not_know(case):

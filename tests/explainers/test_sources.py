@@ -19,7 +19,7 @@ from fastpd_sklearn import (
     PathDependentExplainer,
     VanillaPDExplainer,
 )
-from fastpd_sklearn.decomposition import importance
+from fastpd_sklearn.decomposition import FeatureRemover, importance
 from fastpd_sklearn.explainers import _fastpd
 from fastpd_sklearn.explainers._background import DeepEngine
 from fastpd_sklearn.explainers._empirical import EmpiricalEngine
@@ -210,6 +210,30 @@ def test_curves_and_effects_of_chunks(named, file):
     assert_allclose(effects, ale.transform(FRAME), atol=1e-14)
 
 
+def test_grids_and_bins_of_a_file(named, file):
+    for cls in (ICEExplainer, ALEExplainer):
+        explainer = cls().fit(named, file, sample_weight="w")
+        whole = cls().fit(named, FRAME, sample_weight=WEIGHTS)
+        assert list(explainer.feature_names_in_) == NAMES
+        rows = FRAME[WEIGHTS > 0]
+        assert_allclose(explainer.transform(rows), whole.transform(rows), atol=1e-12)
+    for source in (dataset.dataset(file), batches()):
+        explainer = ICEExplainer().fit(named, source)
+        whole = ICEExplainer().fit(named, FRAME)
+        assert_array_equal(explainer.grid_values_[1], whole.grid_values_[1])
+
+
+def test_features_are_removed_over_chunks(named, file):
+    whole = FeatureRemover(features=["a", "b"]).fit(named, FRAME, sample_weight=WEIGHTS)
+    remover = FeatureRemover(features=["a", "b"]).fit(named, file, sample_weight="w")
+    assert_allclose(remover.predict(FRAME), whole.predict(FRAME), rtol=1e-12)
+    mean = [
+        np.average(named.predict(FRAME.assign(c=c, d=d)), weights=WEIGHTS)
+        for c, d in FRAME[["c", "d"]].to_numpy()[:5]
+    ]
+    assert_allclose(remover.predict(FRAME[:5]), mean, rtol=1e-12)
+
+
 def test_categories_keep_their_codes_from_batch_to_batch():
     words = np.array(["u", "v", "w"])[np.arange(40) // 14]
     frame = pd.DataFrame({"word": pd.Categorical(words), "number": np.arange(40.0)})
@@ -341,9 +365,6 @@ def test_what_chunks_are_not_taken_for(model, file):
         FastPDExplainer(RandomForestRegressor()).fit(cut(X), Y)
     with pytest.raises(TypeError, match="got a ndarray"):
         explainer.transform_blocks(X)
-    for cls in (ICEExplainer, ALEExplainer):
-        with pytest.raises(TypeError, match="fit to a sample"):
-            cls().fit(model, cut(X))
     with pytest.raises(FileNotFoundError):
         FastPDExplainer().fit(model, pathlib.Path(f"{file}.gone"))
 
