@@ -18,6 +18,15 @@ import numpy as np
 MOST_CELLS = 2**16
 """Cells of a column that are counted at a time."""
 
+QUICK_BITS = 18
+"""Bits of keys by which they are counted without sorting, in a cache."""
+
+MANY = 2**13
+"""Numbers that it is worth for."""
+
+MOST_LOOKED_UP = 2**20
+"""Cells that are looked up in a table."""
+
 _SIGN = np.uint64(1 << 63)
 _ALL = 64
 
@@ -102,8 +111,15 @@ class Scope:
         if self.cells is None:
             return keys, slice(None)
         cell = keys >> np.uint64(self.shift)
-        place = np.minimum(np.searchsorted(self.cells, cell), len(self.cells) - 1)
-        inside = np.flatnonzero(self.cells[place] == cell)
+        n_between = int(self.cells[-1] - self.cells[0]) + 1
+        if n_between <= MOST_LOOKED_UP:
+            listed = np.zeros(n_between + 1, bool)
+            listed[(self.cells - self.cells[0]).astype(np.intp)] = True
+            cell -= self.cells[0]  # those below become large numbers
+            inside = np.flatnonzero(listed[np.minimum(cell, n_between)])
+        else:
+            place = np.minimum(np.searchsorted(self.cells, cell), len(self.cells) - 1)
+            inside = np.flatnonzero(self.cells[place] == cell)
         return keys[inside], inside
 
 
@@ -115,7 +131,8 @@ class Tally:
     ----------
     cells : ndarray of shape (n_cells,), uint64, ascending
         What the keys of the numbers have in common above ``shift``.
-    counts : ndarray of shape (n_cells,), int64
+    counts : ndarray of shape (n_cells,), int64, or None
+        None for one each, of cells that need not differ.
     weights : ndarray of shape (n_cells,), float64, or None
         None where all numbers weigh 1.
     shift : int
@@ -123,7 +140,7 @@ class Tally:
     """
 
     cells: np.ndarray
-    counts: np.ndarray
+    counts: np.ndarray | None
     weights: np.ndarray | None
     shift: int
     most: int | None
@@ -132,11 +149,25 @@ class Tally:
     def of(cls, values: np.ndarray, weights: np.ndarray | None, scope: Scope) -> Tally:
         """Count some numbers."""
         keys, inside = scope.keys(values)
+        weights = None if weights is None else weights[inside]
+        shift = _quick_shift(keys, scope)
+        if shift is not None:
+            return cls._quickly(keys, weights, shift, scope.most)._compact()
         if weights is None:
             keys.sort()
-            return cls(keys, np.ones(len(keys), np.int64), None, 0, scope.most)._compact()
-        made = cls(keys, np.ones(len(keys), np.int64), weights[inside], 0, scope.most)
-        return made._ordered()._compact()
+            return cls(keys, None, None, 0, scope.most)._compact()
+        return cls(keys, None, weights, 0, scope.most)._ordered()._compact()
+
+    @classmethod
+    def _quickly(cls, keys: np.ndarray, weights, shift: int, most: int) -> Tally:
+        """Count without sorting."""
+        cells = keys >> np.uint64(shift)
+        low = cells.min()
+        cells = (cells - low).astype(np.intp)
+        counts = np.bincount(cells)
+        found = np.flatnonzero(counts)
+        sums = None if weights is None else np.bincount(cells, weights)[found]
+        return cls(found.astype(np.uint64) + low, counts[found], sums, shift, most)
 
     def __add__(self, other: Tally) -> Tally:
         shift = max(self.shift, other.shift)
@@ -153,8 +184,9 @@ class Tally:
 
     def _ordered(self) -> Tally:
         order = np.argsort(self.cells, kind="stable")
+        counts = None if self.counts is None else self.counts[order]
         weights = None if self.weights is None else self.weights[order]
-        return Tally(self.cells[order], self.counts[order], weights, self.shift, self.most)
+        return Tally(self.cells[order], counts, weights, self.shift, self.most)
 
     def _compact(self) -> Tally:
         """Equal cells as one, of ascending ones, and cells so wide that they are not too many."""
@@ -171,9 +203,12 @@ class Tally:
         cells = self.cells >> np.uint64(more)
         first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: len(cells)])
         counts, weights = self.counts, self.weights
-        if len(cells):
+        if counts is None:
+            counts = np.diff(np.append(first, len(cells)))
+        elif len(first) < len(cells):
             counts = np.add.reduceat(counts, first)
-            weights = None if weights is None else np.add.reduceat(weights, first)
+        if weights is not None and len(first) < len(cells):
+            weights = np.add.reduceat(weights, first)
         return Tally(cells[first], counts, weights, self.shift + more, self.most)
 
 
@@ -223,7 +258,7 @@ class PassedNumbers:
         """See :class:`Numbers`."""
         if len(self._low) > most:
             return None
-        return self.distinct()
+        return self._exactly(np.arange(len(self._low)))
 
     def distinct(self) -> np.ndarray:
         """See :class:`Numbers`."""
@@ -252,14 +287,29 @@ class PassedNumbers:
         )
 
     def _found(self, total: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        place = np.minimum(np.searchsorted(total, wanted), len(total) - 1)
-        widest = self._shift[place].max()
+        return self._exactly(np.minimum(np.searchsorted(total, wanted), len(total) - 1))
+
+    def _exactly(self, place: np.ndarray) -> np.ndarray:
+        """The numbers in some cells, if those hold one each."""
+        widest = self._shift[place].max(initial=0)
         if widest:
             # Cells of one width at a time: what they are cut into is then narrower than each.
             cells = np.unique(self._low[place[self._shift[place] == widest]] >> np.uint64(widest))
             self.scope = Scope(cells, int(widest), max(MOST_CELLS, 4 * len(cells)))
             raise NotYetError
         return _numbers_of(self._low[place])
+
+
+def _quick_shift(keys: np.ndarray, scope: Scope) -> int | None:
+    """Bits to cut keys at so that they can be counted without sorting; None if that is no use."""
+    if scope.most is None or len(keys) < MANY:
+        return None
+    probe = np.sort(keys[:: max(1, len(keys) // 1024)])
+    if _n_cells(probe, 0) < len(probe) // 2:
+        return None  # they may be few enough to be told apart
+    n_bits = int(keys.max() - keys.min()).bit_length()
+    shift = max(0, n_bits - QUICK_BITS)
+    return shift if shift < scope.shift else None
 
 
 def inverse_ranks(shares: np.ndarray, n: int) -> np.ndarray:

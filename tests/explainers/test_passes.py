@@ -37,9 +37,17 @@ def model():
     return made.fit(X, Y)
 
 
-@pytest.fixture(params=[2**16, 32], ids=["counted by value", "counted by cells"])
+LIMITS = {
+    "counted by value": {},
+    "counted by cells": {"MOST_CELLS": 32},
+    "counted quickly": {"MOST_CELLS": 200, "MANY": 20, "QUICK_BITS": 6, "MOST_LOOKED_UP": 2**12},
+}
+
+
+@pytest.fixture(params=LIMITS)
 def most_cells(request, monkeypatch):
-    monkeypatch.setattr(_order, "MOST_CELLS", request.param)
+    for name, value in LIMITS[request.param].items():
+        monkeypatch.setattr(_order, name, value)
 
 
 def cut(rows):
