@@ -8,10 +8,8 @@ from fastpd_sklearn.distributed._mapping import (
     sum_over,
     transform_lazily,
 )
-from fastpd_sklearn.distributed._passing import DaskPasses
 
 __all__ = [
-    "DaskPasses",
     "LazyExplanation",
     "explain_lazily",
     "fit_background",

@@ -63,11 +63,12 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
         scikit-learn that work column by column are known,
         :func:`~fastpd_sklearn.forest.register_transformer` tells of others.
 
-        The background of explainers that merge need not be in memory. It may be the path of a
+        The background need not be in memory. It may be the path of a
         Parquet file or folder, a ``pyarrow.dataset.Dataset``, a ``pyarrow.RecordBatchReader``, or
         an iterable of chunks: arrays, sparse matrices, data frames or record batches, or tuples of
         one of these and its weights. These are read once, one chunk at a time. Of a Dask array or
-        data frame each worker takes its own part, and what comes home is their sum. See
+        data frame each worker takes its own part, and what comes home is their sum. ``ICEExplainer``
+        and ``ALEExplainer`` go through all of them several times, which generators do not allow. See
         :doc:`/large_data`.
 
         Parameters

@@ -96,7 +96,7 @@ class LocalExplainer(ChunkedTransformerMixin, ModelExplainer):
     def _passes(self, model, background, sample_weight) -> Passes:
         """A background in chunks, to be gone through several times."""
         if _sources.is_dask(background):
-            from fastpd_sklearn.distributed import DaskPasses  # which knows explainers
+            from fastpd_sklearn.distributed._passing import DaskPasses  # which knows explainers
 
             return DaskPasses(self, background, sample_weight)
         return StreamPasses(self, background, sample_weight, _models.columns_of(model)[1])

@@ -17,6 +17,9 @@ from fastpd_sklearn.forest import _frames
 CHUNK_BYTES = 2**25
 """About how much of a file is read at a time, as numbers of eight bytes."""
 
+READ_BYTES = 2**20
+"""How much of a column of a file is buffered."""
+
 MANY_ROWS = 1_000_000
 """So many rows a source is taken to have, since it does not say."""
 
@@ -210,32 +213,54 @@ def _is_arrow_source(X) -> bool:
 def _opened(source, names, weight_column: str | None):
     """What there is to iterate over."""
     if isinstance(source, str | os.PathLike):
-        source = import_arrow("dataset").dataset(os.fspath(source), format="parquet")
-    return _batches(source, names, weight_column) if _has_scanner(source) else source
+        files = import_arrow("dataset").dataset(os.fspath(source), format="parquet")
+        return _batches_of_files(files, *_size_of_batches(files.schema, names, weight_column))
+    if _has_scanner(source):
+        columns, n_rows = _size_of_batches(source.schema, names, weight_column)
+        scanner = source.scanner(columns=columns, batch_size=n_rows, batch_readahead=2)
+        return scanner.to_batches()
+    return source
 
 
 def _has_scanner(source) -> bool:
     return _is_arrow_source(source) and hasattr(source, "scanner")
 
 
-def _batches(dataset, names, weight_column: str | None):
-    schema = dataset.schema.names
-    columns = schema if names is None or not set(names) <= set(schema) else list(names)
-    if weight_column is not None and weight_column in schema and weight_column not in columns:
-        columns = [*columns, weight_column]
-    # Little is read ahead: a scanner holds what it has read until it is fetched, and what it has
-    # buffered of a Parquet file until it is through with the file.
-    library = import_arrow("dataset")
-    frugal = None
-    if isinstance(getattr(dataset, "format", None), library.ParquetFileFormat):
-        frugal = library.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-    return dataset.scanner(
-        columns=columns,
-        batch_size=max(1, CHUNK_BYTES // (8 * max(1, len(columns)))),
-        batch_readahead=2,
-        fragment_readahead=1,
-        fragment_scan_options=frugal,
-    ).to_batches()
+def _size_of_batches(schema, names, weight_column: str | None) -> tuple[list[str], int]:
+    """Which columns to read, and how many rows at a time."""
+    columns = schema.names if names is None or not set(names) <= set(schema.names) else list(names)
+    if weight_column is not None and weight_column in schema.names:
+        columns = list(dict.fromkeys([*columns, weight_column]))
+    return columns, max(1, CHUNK_BYTES // (8 * max(1, len(columns))))
+
+
+def _batches_of_files(dataset, columns: list[str], n_rows: int) -> Iterator:
+    """Record batches of Parquet files, none of which is read ahead of its use.
+
+    A scanner would hold what it has read until it is fetched: up to a gigabyte of it.
+    """
+    parquet = import_arrow("parquet")
+    for path in dataset.files:
+        with dataset.filesystem.open_input_file(path) as opened:
+            file = parquet.ParquetFile(opened, pre_buffer=False, buffer_size=READ_BYTES)
+            lacking = [name for name in columns if name not in file.schema_arrow.names]
+            if lacking:
+                raise ValueError(
+                    f"the file {path} has no column {lacking[0]!r}, which another one has; write "
+                    "all files with the same columns"
+                )
+            for batch in file.iter_batches(batch_size=n_rows, columns=columns):
+                yield _typed(batch, dataset.schema)
+
+
+def _typed(batch, schema):
+    """A record batch of which a column without any value has its type in other files."""
+    table = import_arrow("lib").Table.from_batches([batch])
+    for j, field in enumerate(batch.schema):
+        if str(field.type) == "null" and table.num_rows:
+            wanted = schema.field(field.name)
+            table = table.set_column(j, wanted, table.column(j).cast(wanted.type))
+    return table
 
 
 def import_arrow(module: str):

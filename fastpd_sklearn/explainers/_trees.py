@@ -202,8 +202,9 @@ class TreeExplainer(BaseExplainer):
         Raises
         ------
         ValueError
-            If the model is a pipeline with steps before the trees, or a label is neither a number
-            nor text; a pickle takes these.
+            If the model is a pipeline with steps before the trees, if its response is that of
+            another estimator, as that of a stack, or if a label is neither a number nor text; a
+            pickle takes these.
         sklearn.exceptions.NotFittedError
             If the explainer is not fitted.
 

@@ -3,6 +3,7 @@
 import itertools
 import os
 import pathlib
+import time
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from fastpd_sklearn import (
     VanillaPDExplainer,
 )
 from fastpd_sklearn.decomposition import FeatureRemover, importance
-from fastpd_sklearn.explainers import _fastpd
+from fastpd_sklearn.explainers import _fastpd, _sources
 from fastpd_sklearn.explainers._background import DeepEngine
 from fastpd_sklearn.explainers._empirical import EmpiricalEngine
 
@@ -121,6 +122,33 @@ def test_ways_to_name_a_file(named, file):
         explainer = FastPDExplainer().fit(named, source)
         assert list(explainer.feature_names_in_) == NAMES
         assert_array_equal(explainer.transform(FRAME), whole)
+
+
+def test_files_are_not_read_ahead(tmp_path):
+    """Whoever is slow would hold what has been read until then: all of it, at worst."""
+    rows = pa.table({name: RNG.normal(size=200_000) for name in NAMES})
+    parquet.write_table(rows, tmp_path / "rows.parquet", row_group_size=20_000)
+    before = pa.total_allocated_bytes()
+    chunks = _sources.chunks_of(tmp_path / "rows.parquet", None, NAMES, "rows")
+    first = next(chunks)
+    time.sleep(0.2)
+    assert pa.total_allocated_bytes() - before < rows.nbytes / 2
+    assert len(first.X) + sum(len(chunk.X) for chunk in chunks) == 200_000
+
+
+def test_files_of_several_types(named, tmp_path):
+    """Whole numbers in one file, none at all in another."""
+    whole = FRAME.assign(a=np.arange(90.0))
+    whole.loc[50:, "b"] = np.nan
+    whole[:20].assign(a=np.arange(20)).to_parquet(tmp_path / "0.parquet")
+    whole[20:50].to_parquet(tmp_path / "1.parquet")
+    whole[50:].assign(b=None).to_parquet(tmp_path / "2.parquet")
+    explainer = FastPDExplainer().fit(named, tmp_path)
+    assert_allclose(explainer.intercept_, named.predict(whole).mean(), rtol=1e-12)
+    whole[:5].drop(columns="b").to_parquet(tmp_path / "3.parquet")
+    with pytest.raises(ValueError, match="3.parquet has no column 'b'") as raised:
+        FastPDExplainer().fit(named, tmp_path)
+    assert raised.value.__notes__ == ["in chunk 3 of the background (the first one is chunk 0)"]
 
 
 def test_standard_errors_of_chunks_are_those_of_their_sum(named, file):
