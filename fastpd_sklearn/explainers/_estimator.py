@@ -67,9 +67,9 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
         Parquet file or folder, a ``pyarrow.dataset.Dataset``, a ``pyarrow.RecordBatchReader``, or
         an iterable of chunks: arrays, sparse matrices, data frames or record batches, or tuples of
         one of these and its weights. These are read once, one chunk at a time. Of a Dask array or
-        data frame each worker takes its own part, and what comes home is their sum. ``ICEExplainer``
-        and ``ALEExplainer`` go through all of them several times, which generators do not allow. See
-        :doc:`/large_data`.
+        data frame each worker takes its own part, and what comes home is their sum.
+        ``ICEExplainer`` and ``ALEExplainer`` go through all of them several times, which generators
+        do not allow. See :doc:`/large_data`.
 
         Parameters
         ----------

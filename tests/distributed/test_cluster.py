@@ -1,13 +1,15 @@
 """A cluster of two processes: the same numbers, also if one of them dies meanwhile."""
 
 import os
+from collections import Counter
+from copy import copy
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from fastpd_sklearn import ALEExplainer, FastPDExplainer, ICEExplainer
+from fastpd_sklearn import ALEExplainer, FastPDExplainer, ICEExplainer, VanillaPDExplainer
 from fastpd_sklearn.decomposition import FeatureRemover, importance
 
 da = pytest.importorskip("dask.array")
@@ -93,10 +95,54 @@ def test_a_worker_that_dies_costs_time_only(case, tmp_path, step):
     assert_allclose(values, whole.transform(case.X), atol=1e-14)
 
 
-def test_errors_of_workers_name_the_chunk(case):
+def noting(path):
+    """Something that notes in which process it is unpickled; a model, too."""
+
+    class Noting:  # nested, so that it travels by value
+        def predict(self, X):
+            return np.nan_to_num(X).sum(axis=1)
+
+        def __setstate__(self, state):
+            with open(path, "a") as notes:
+                notes.write(f"{os.getpid()}\n")
+
+        def __getstate__(self):
+            return {"path": path}
+
+    return Noting()
+
+
+def opened_at_workers(path):
+    with open(path) as notes:
+        pids = map(int, notes.read().split())
+    return Counter(pid for pid in pids if pid != os.getpid())
+
+
+def test_a_model_that_is_read_is_sent_to_one_worker(case, tmp_path):
+    model = copy(case.model)
+    model.note = noting(tmp_path / "opened")
+    explainer = FastPDExplainer().fit(model, da.from_array(case.X, chunks=(10, 4)))
+    assert list(opened_at_workers(tmp_path / "opened").values()) == [1]
+    explainer.transform(da.from_array(case.X, chunks=(10, 4))).compute()
+    assert list(opened_at_workers(tmp_path / "opened").values()) == [1]
+
+
+def test_an_explainer_is_sent_once_to_each_worker(case, tmp_path):
+    explainer = VanillaPDExplainer().fit(noting(tmp_path / "opened"), case.X[:9])
+    explainer.transform(da.from_array(case.X, chunks=(10, 4))).compute()
+    opened = opened_at_workers(tmp_path / "opened")
+    assert 1 <= len(opened) <= 2
+    assert max(opened.values()) == 1
+
+
+@pytest.mark.parametrize("cls", [FastPDExplainer, ALEExplainer, ICEExplainer])
+def test_errors_of_workers_name_the_chunk(case, cls):
     rows = da.from_array(case.X, chunks=(40, 4)).map_blocks(
         lambda block, block_id=None: block[:, :2] if block_id[0] == 2 else block, dtype=float
     )
     with pytest.raises(ValueError, match="has 2 features") as raised:
-        FastPDExplainer().fit(case.model, rows)
+        cls().fit(case.model, rows)
     assert raised.value.__notes__ == ["in chunk 2 of the background (the first one is chunk 0)"]
+    with pytest.raises(ValueError, match="has 2 features") as raised:
+        cls().fit(case.model, case.X).transform(rows).compute()
+    assert raised.value.__notes__ == ["in chunk 2 of the rows (the first one is chunk 0)"]
