@@ -73,6 +73,10 @@ class _PredictedRemoval(_TwoPlayers, VanillaPDExplainer):
         return PredictedRemovalEngine(respond, players[REMOVED], n_outputs), respond.head
 
 
+# What scikit-learn calls them in messages about the rows.
+_TreeRemoval.__name__ = _PredictedRemoval.__name__ = "FeatureRemover"
+
+
 @dataclass(frozen=True, eq=False)
 class FittedRemoval:
     """What a fitted :class:`FeatureRemover` predicts with.

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fastpd_sklearn.explainers import Explanation
+from fastpd_sklearn.explainers._explanation import as_set
 from fastpd_sklearn.forest import _frames
 
 
@@ -78,7 +79,7 @@ class LazyExplanation:
         KeyError
             If there is no such term.
         """
-        wanted = frozenset([term] if isinstance(term, str) else term)
+        wanted = as_set(term)
         for place, names in enumerate(self.terms):
             if wanted == frozenset(names):
                 return self.values[:, place]

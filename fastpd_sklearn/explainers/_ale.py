@@ -270,17 +270,14 @@ default="auto"
         if _sources.is_source(background):
             passes = self._passes(model, background, sample_weight)
             draft = passes.draft(model)
-            self._finish(model, draft)
-            settings = self._settings(draft)
+            settings = self._started(model, draft)
             points = find_points(passes, draft, settings)
             self._check_pairs(draft, points.labelled)
             found = passes.add_up(EffectsPass(draft, points, settings))
         else:
             draft, X, weights = self._draft(model, background, sample_weight)
-            self._finish(model, draft)
-            settings = self._settings(draft)
+            settings = self._started(model, draft)
             found = self._held_sums(draft, settings, X, weights)
-        output_columns(draft.names, draft.selection)
         fitted = FittedALE(
             draft.players,
             draft.terms,
@@ -402,7 +399,10 @@ default="auto"
                 )
         return terms
 
-    def _settings(self, draft: Draft) -> Settings:
+    def _started(self, model, draft: Draft) -> Settings:
+        """Set what is known before the background is looked at; what is asked of it."""
+        self._finish(model, draft)
+        output_columns(draft.names, draft.selection)  # which refuses names that are alike
         players = draft.players
         given = {} if self.custom_values is None else self.custom_values
         if not isinstance(given, Mapping):
@@ -420,8 +420,13 @@ default="auto"
             confidence=self.confidence,
             n_bootstrap=int(self.n_bootstrap),
             n_threads=effective_n_threads(self.n_jobs),
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=self._seed(),
         )
+
+    def _seed(self) -> int:
+        if not self.n_bootstrap:
+            return 0
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _check_pairs(self, draft: Draft, labelled: frozenset[int]) -> None:
         players = draft.players

@@ -466,7 +466,7 @@ class Explanation:
 
     def _find(self, term) -> int | None:
         """The place of a term, or None."""
-        wanted = _as_set(term)
+        wanted = as_set(term)
         places = (i for i, names in enumerate(self.terms) if wanted == frozenset(names))
         return next(places, None)
 
@@ -475,7 +475,7 @@ class Explanation:
         place = {frozenset(names): k for k, names in enumerate(self.terms)}
         places = []
         for term in terms if isinstance(terms, list) else [terms]:
-            found = place.get(_as_set(term))
+            found = place.get(as_set(term))
             if found is None:
                 self[term]  # which says what there is
             if found in places:
@@ -519,7 +519,7 @@ class Explanation:
         return all(np.abs(self.values[:, k]).max(initial=0.0) <= zero for k in places)
 
 
-def _as_set(term) -> frozenset[str]:
+def as_set(term) -> frozenset[str]:
     """The features of a term that a user names."""
     if not isinstance(term, str | tuple | list | frozenset):
         raise TypeError(

@@ -174,12 +174,13 @@ class Tally:
         cells = [one.cells >> np.uint64(shift - one.shift) for one in (self, other)]
         weights = None
         if self.weights is not None or other.weights is not None:
-            weights = np.concatenate([one._weights() for one in (self, other)])
+            weights = np.concatenate([one.all_weights() for one in (self, other)])
         counts = np.concatenate([self.counts, other.counts])
         both = Tally(np.concatenate(cells), counts, weights, shift, self.most)
         return both._ordered()._compact()
 
-    def _weights(self) -> np.ndarray:
+    def all_weights(self) -> np.ndarray:
+        """The weight of each cell, also where numbers have none of their own."""
         return self.counts.astype(np.float64) if self.weights is None else self.weights
 
     def _ordered(self) -> Tally:
@@ -247,7 +248,8 @@ class PassedNumbers:
         self._shift = np.concatenate([self._shift[kept], shift])[order]
         self._counts = np.concatenate([self._counts[kept], tally.counts])[order]
         if self._weights is not None:
-            self._weights = np.concatenate([self._weights[kept], tally.weights])[order]
+            weights = np.concatenate([self._weights[kept], tally.all_weights()])
+            self._weights = weights[order]
 
     @property
     def n(self) -> int:

@@ -136,8 +136,8 @@ def checked_weights(chunk: Chunk) -> np.ndarray | None:
 
 def refuse_iterator(X, remedy: str) -> None:
     """Raise ``TypeError`` for what can be read once where it has to be read twice."""
-    is_path = isinstance(X, str | os.PathLike)
-    once = not is_path and isinstance(X, Iterable) and iter(X) is iter(X)
+    is_opened = isinstance(X, Iterable) and not isinstance(X, str | os.PathLike)
+    once = is_opened and is_stream(X) and iter(X) is iter(X)
     if once or _is_arrow(X, "RecordBatchReader"):
         raise TypeError(f"X is a {type(X).__name__}, which can be read once; {remedy}")
 

@@ -170,6 +170,17 @@ def test_effects_of_chunks_are_those_of_their_rows(model, asked, weights, most_c
     assert_allclose(explainer.transform(known), whole.transform(known), atol=1e-12)
 
 
+def test_chunks_with_weights_and_without(model, most_cells):
+    high = [X[X[:, 0] > 0.5], X[~(X[:, 0] > 0.5)]]  # the upper quantiles are in the first one
+    weights = np.ones(len(X))
+    weights[len(high[0]) :] = RNG.random(len(high[1]))
+    parts = [(high[0], None), (high[1], weights[len(high[0]) :])]
+    for chunks_ in (parts, parts[::-1]):
+        explainer = ALEExplainer(n_bins=6).fit(model, chunks_)
+        whole = ALEExplainer(n_bins=6).fit(model, np.vstack(high), sample_weight=weights)
+        assert_same_effects(explainer, whole)
+
+
 def test_effects_are_those_of_the_definition(model, most_cells):
     rows = np.nan_to_num(X)[:40]
     explainer = ALEExplainer(features=[0], n_bins=6).fit(model, [rows[:9], rows[9:]])
