@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import subprocess
 import sys
 import types
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,14 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from fastpd_sklearn import VanillaPDExplainer
+from fastpd_sklearn import (
+    ALEExplainer,
+    FastPDExplainer,
+    ICEExplainer,
+    PathDependentExplainer,
+    VanillaPDExplainer,
+)
+from fastpd_sklearn.decomposition import FeatureRemover
 from tests.explainers.toys import StumpExplainer, Stumps
 
 
@@ -59,6 +67,41 @@ def test_without_the_models_library(library, X, as_parameter):
     sys.modules["vanishing_library"] = library
     assert_allclose(again.estimator_.predict(X), model.predict(X))
     assert isinstance(again.get_params()["estimator"], FrozenEstimator) == as_parameter
+
+
+def test_a_worker_needs_the_pickle_alone(tmp_path):
+    """Neither the training library nor the background: in a process without the one."""
+    xgboost = pytest.importorskip("xgboost")
+    rows = np.random.default_rng(0).integers(0, 9, size=(400, 4)).astype(float)
+    model = xgboost.XGBRegressor(n_estimators=4, max_depth=3, n_jobs=1)
+    model.fit(rows, rows[:, 0] * rows[:, 1])
+    made = [
+        FastPDExplainer(output="shap", n_jackknife=3),
+        PathDependentExplainer(output="shap"),
+        ICEExplainer(),
+        ALEExplainer(),
+        FeatureRemover(features=[0]),
+    ]
+    for explainer in made:
+        few, many = (
+            clone(explainer).fit(model, [rows[:200]] * n_chunks).detach() for n_chunks in (1, 9)
+        )
+        assert len(pickle.dumps(many)) < 1.1 * len(pickle.dumps(few)) < 150_000
+        explainer.fit(model, [rows[:150], rows[150:]])
+    answers = [getattr(e, "transform", getattr(e, "predict", None))(rows[:9]) for e in made]
+    (tmp_path / "pickles").write_bytes(pickle.dumps((made, answers, rows[:9])))
+    code = (
+        "import pickle, sys\n"
+        "sys.modules['xgboost'] = None\n"
+        "with open(sys.argv[1], 'rb') as file:\n"
+        "    made, answers, rows = pickle.load(file)\n"
+        "for e, answer in zip(made, answers, strict=True):\n"
+        "    found = getattr(e, 'transform', getattr(e, 'predict', None))(rows)\n"
+        "    assert (found == answer).all(), e\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "pickles")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_detach(X):
