@@ -1,5 +1,6 @@
 """Responses that mix margins, against the models' own answers to changed rows."""
 
+import io
 import pickle
 from functools import cache
 
@@ -33,6 +34,7 @@ from fastpd_sklearn import (
     ICEExplainer,
     PathDependentExplainer,
     VanillaPDExplainer,
+    load_explainer,
 )
 from fastpd_sklearn.explainers._background import ResponseEngine
 from fastpd_sklearn.explainers._moved_forest import ForestResponder
@@ -242,7 +244,7 @@ def test_a_response_that_is_mixed_in_another_way_is_refused(monkeypatch):
 
 
 def test_temperature():
-    """New in scikit-learn 1.8; the members' own code scales what a stand-in says."""
+    """New in scikit-learn 1.8."""
     X = rows()
     for booster, n_classes in ((HIST, 3), (xgb(), 2), (GB, 2)):
         model = CalibratedClassifierCV(booster, method="temperature", cv=2)
@@ -252,7 +254,33 @@ def test_temperature():
             pytest.skip("this scikit-learn has no temperature scaling")
         options = {"features": [0, (0, 1)], "response_method": "predict_proba"}
         fast, truth = (
-            kind(**options).fit(model, X).transform(X[:9])
-            for kind in (FastPDExplainer, VanillaPDExplainer)
+            kind(**options).fit(model, X) for kind in (FastPDExplainer, VanillaPDExplainer)
         )
-        assert_allclose(fast, truth, rtol=0, atol=1e-6)
+        values = fast.transform(X[:9])
+        assert_allclose(values, truth.transform(X[:9]), rtol=0, atol=1e-6)
+        file = io.BytesIO()
+        fast.save(file)
+        opened = load_explainer(io.BytesIO(file.getvalue()))
+        assert_array_equal(opened.transform(X[:9]), values)
+
+
+CALLED = {"stack", "stack by trees", "stacked regressors", "stack with a link"}
+"""Those whose response is made by calling an estimator, which is code."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_files_have_the_answers_of_members(name):
+    model, method = fitted(name)
+    explainer = FastPDExplainer(response_method=method, features=[0, (0, 1)])
+    if name == "quantiles of the target":
+        explainer.set_params(response_method="auto")
+    explainer.fit(model, rows())
+    file = io.BytesIO()
+    if name in CALLED:
+        with pytest.raises(ValueError, match="can't be saved; pickle"):
+            explainer.save(file)
+        return
+    explainer.save(file)
+    opened = load_explainer(io.BytesIO(file.getvalue()))
+    assert_array_equal(opened.transform(rows(9, 1)), explainer.transform(rows(9, 1)))
+    assert_array_equal(opened.intercept_, explainer.intercept_)
