@@ -1,7 +1,7 @@
-"""The bounded-violation walk: components of one and two players for trees of any depth.
+"""The bounded-violation walk of pairs: components of two players for trees of any depth.
 
-A component of at most `q` players asks of a background row only for the leaves that it reaches by
-changing at most `q` of them, however many the leaf's path tests. All rows go down a tree together.
+A component of two players asks of a background row only for the leaves that it reaches by changing
+at most two of them, however many the leaf's path tests. All rows go down a tree together.
 At a node lie *segments* of their numbers, a segment for each set of players that its rows have
 violated on the way; no row is in two of them, so that all partitions are made in place. A node that
 tests a player parts every segment. Those who go the other way come along with the player in their
@@ -12,11 +12,11 @@ At a leaf of value ``c`` with players ``T``, ``W[U]`` being the weight of the ro
 players ``U`` and no others, the leaf adds to the components (of all rows, not divided by their
 weight)
 
-    m_i (a)    :  c (1[a in side_i] (W[] + W[i]) - W[])
     m_ij(a, b) :  c (W[] - 1[a in side_i] (W[] + W[i]) - 1[b in side_j] (W[] + W[j])
                      + 1[a in side_i] 1[b in side_j] (W[] + W[i] + W[j] + W[ij])),
 
-a few numbers in a table of differences over the points (compare `steps`).
+a few numbers in a table of differences over the points (compare `steps`). Single players have a walk
+of their own, `single_walk`.
 
 J. Liu, T. Steensgaard, M. N. Wright, N. Pfister, M. Hiabu, "Fast Estimation of Partial Dependence
 Functions using Trees" (2024), equation 7, for the components of a leaf.
@@ -33,10 +33,9 @@ from fastpd_sklearn.core.walking cimport (
     split_side, whole_side,
 )
 
-import numpy as np
+from fastpd_sklearn.core.walking import sum_in_order
 
-cdef extern from "walking.h" nogil:
-    void PREFETCH(const void*)
+import numpy as np
 
 cdef enum:
     MOST_GROUPS = 16         # of trees with tables of their own; it must not depend on threads
@@ -65,10 +64,9 @@ cdef struct Job:
     const double* weight      # NULL where each row counts once
     int64_t n_players
     const PointsView* points  # by player
-    int64_t order
-    const uint8_t* wanted     # order 2: wanted[i * n_players + j]
+    const uint8_t* wanted     # wanted[i * n_players + j]
     const uint8_t* joins      # joins[i * (n_players + 1) + j + 1]: may i follow j, or nobody (-1)?
-    const int64_t* place      # where the table of player i, or of the pair (i, j), begins
+    const int64_t* place      # where the table of the pair (i, j) begins
     int64_t entries           # of all tables
     int64_t arena_room
 
@@ -106,7 +104,7 @@ cdef int _scratch_init(Scratch* scratch, const Job* job) noexcept nogil:
     scratch.path = <int32_t*> malloc((n + 1) * sizeof(int32_t))
     scratch.times = <int32_t*> calloc(n + 1, sizeof(int32_t))
     scratch.one = <double*> calloc(n + 1, sizeof(double))
-    scratch.two = <double*> calloc(n * n + 1 if job.order == 2 else 1, sizeof(double))
+    scratch.two = <double*> calloc(n * n + 1, sizeof(double))
     return -1 if (
         scratch.stack == NULL or scratch.undo == NULL or scratch.segment == NULL
         or scratch.row == NULL or scratch.spare == NULL or scratch.arena == NULL
@@ -154,10 +152,10 @@ cdef double _weigh(const Job* job, const Scratch* scratch, Segment segment) noex
 
 cdef void _emit(
     const Job* job, Scratch* scratch, int64_t tree, int64_t leaf, int64_t first, int64_t last,
-    double* base, double* table,
+    double* table,
 ) noexcept nogil:
     """Add a leaf to the tables."""
-    cdef int64_t s, i, j, v, n = job.n_players, output = job.trees.tree_output[tree]
+    cdef int64_t s, i, j, n = job.n_players, output = job.trees.tree_output[tree]
     cdef int32_t a, b
     cdef double none = 0.0, weight
     cdef const double* value = job.trees.leaf_value + leaf * job.trees.n_values
@@ -171,52 +169,20 @@ cdef void _emit(
             scratch.one[segment.a] += weight
         else:
             scratch.two[segment.a * n + segment.b] += weight
-    for v in range(job.trees.n_values):
-        base[output + v] += value[v] * none
-    if job.order == 1:
-        for i in range(scratch.n_path):
-            a = scratch.path[i]
-            if job.points[a].is_line and (none != 0 or scratch.one[a] != 0):
-                # The tables are large, and all of their ends are far apart.
-                j = job.place[a] + output * job.points[a].size
-                PREFETCH(table + j + scratch.side[a].first)
-                PREFETCH(table + j + scratch.side[a].last)
-        for i in range(scratch.n_path):
-            a = scratch.path[i]
-            if none != 0 or scratch.one[a] != 0:
-                _emit_single(job, scratch, a, none, scratch.one[a], output, value, table)
-    else:
-        for i in range(scratch.n_path):
-            for j in range(i):
-                a, b = min(scratch.path[i], scratch.path[j]), max(scratch.path[i], scratch.path[j])
-                weight = scratch.two[a * n + b]
-                if job.wanted[a * n + b] and (
-                    none != 0 or scratch.one[a] != 0 or scratch.one[b] != 0 or weight != 0
-                ):
-                    _emit_pair(job, scratch, a, b, none, weight, output, value, table)
+    for i in range(scratch.n_path):
+        for j in range(i):
+            a, b = min(scratch.path[i], scratch.path[j]), max(scratch.path[i], scratch.path[j])
+            weight = scratch.two[a * n + b]
+            if job.wanted[a * n + b] and (
+                none != 0 or scratch.one[a] != 0 or scratch.one[b] != 0 or weight != 0
+            ):
+                _emit_pair(job, scratch, a, b, none, weight, output, value, table)
     for s in range(first, last):
         segment = scratch.segment[s]
         if segment.b != NOBODY:
             scratch.two[segment.a * n + segment.b] = 0.0
         elif segment.a != NOBODY:
             scratch.one[segment.a] = 0.0
-
-
-cdef void _emit_single(
-    const Job* job, const Scratch* scratch, int32_t player, double none, double one,
-    int64_t output, const double* value, double* table,
-) noexcept nogil:
-    cdef int64_t size = job.points[player].size, state = 0, start, end, v
-    cdef double* curve = table + job.place[player] + output * size
-    if size == 0:
-        return
-    for v in range(job.trees.n_values):
-        curve[v * size] -= value[v] * none
-    while next_run(&job.points[player], scratch.side[player], scratch.arena, &state, &start, &end):
-        for v in range(job.trees.n_values):
-            curve[v * size + start] += value[v] * (none + one)
-            if end < size:
-                curve[v * size + end] -= value[v] * (none + one)
 
 
 cdef void _emit_pair(
@@ -280,9 +246,7 @@ cdef inline void _leave(Scratch* scratch, int64_t n_undo) noexcept nogil:
             scratch.n_path -= 1  # players leave in the reverse order of their coming
 
 
-cdef int _walk(
-    const Job* job, int64_t tree, Scratch* scratch, double* base, double* table
-) noexcept nogil:
+cdef int _walk(const Job* job, int64_t tree, Scratch* scratch, double* table) noexcept nogil:
     """Take all rows through a tree."""
     cdef const Node* node
     cdef Frame at
@@ -319,7 +283,7 @@ cdef int _walk(
             last = scratch.n_segments = first + n_left
             node = job.trees.node + here
         if first < last:
-            _emit(job, scratch, tree, node.slot, first, last, base, table)
+            _emit(job, scratch, tree, node.slot, first, last, table)
         if size == 0:
             break
         size -= 1
@@ -333,7 +297,7 @@ cdef int _walk(
 
 
 cdef int _walk_group(
-    const Job* job, int64_t first_tree, int64_t last_tree, double* base, double* table
+    const Job* job, int64_t first_tree, int64_t last_tree, double* table
 ) noexcept nogil:
     cdef int64_t t, i, start
     cdef Scratch scratch
@@ -347,131 +311,78 @@ cdef int _walk_group(
         for t in range(first_tree, last_tree):
             scratch.top = start
             if status == 0:
-                status = _walk(job, t, &scratch, base, table)
+                status = _walk(job, t, &scratch, table)
     _scratch_free(&scratch)
     return status
 
 
-cdef class Violations:
-    """Components of players at points, from a walk over rows.
+def pair_components(Trees trees, points, BinnedRows rows, sample_weight, pairs, int n_threads):
+    """Components of some pairs of players, times the weight of the rows.
 
     Parameters
     ----------
     trees : Trees
     points : list of Points
-        One a player.
+        One a player, at which it is held.
+    rows : BinnedRows
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+    pairs : list of tuple of two int
+        Players, ascending within a pair; each pair once, and at one point at least.
+    n_threads : int
+
+    Returns
+    -------
+    list of ndarray of shape (n_outputs, n_points of the first, n_points of the second)
     """
-
-    cdef Trees trees
-    cdef list points
-
-    def __init__(self, Trees trees, points):
-        self.trees, self.points = trees, list(points)
-
-    def singles(self, BinnedRows rows, sample_weight, int n_threads):
-        """Components of all players, times the weight of the rows.
-
-        Parameters
-        ----------
-        rows : BinnedRows
-        sample_weight : ndarray of shape (n_rows,), float64, or None
-        n_threads : int
-
-        Returns
-        -------
-        total : ndarray of shape (n_outputs,), float64
-            Weighted sum of the trees' answers to the rows, without the intercept.
-        tables : list of ndarray of shape (n_outputs, n_points), float64
-        """
-        shapes = [(points.size,) for points in self.points]
-        return self._run(rows, sample_weight, 1, None, shapes, n_threads)
-
-    def pairs(self, BinnedRows rows, sample_weight, pairs, int n_threads):
-        """Components of some pairs, times the weight of the rows.
-
-        Parameters
-        ----------
-        rows : BinnedRows
-        sample_weight : ndarray of shape (n_rows,), float64, or None
-        pairs : list of tuple of two int
-            Players, ascending within a pair; each pair once, and at one point at least.
-        n_threads : int
-
-        Returns
-        -------
-        list of ndarray of shape (n_outputs, n_points of the first, n_points of the second)
-        """
-        n = len(self.points)
-        wanted = np.zeros((n, n), np.uint8)
-        shapes = [(0, 0)] * (n * n)
-        for a, b in pairs:
-            wanted[a, b] = wanted[b, a] = 1
-            shapes[a * n + b] = (self.points[a].size, self.points[b].size)
-        _, tables = self._run(rows, sample_weight, 2, wanted, shapes, n_threads)
-        return [tables[a * n + b] for a, b in pairs]
-
-    def _run(self, BinnedRows rows, sample_weight, int64_t order, wanted_array, shapes, n_threads):
-        cdef int64_t n = len(self.points), g, k
-        # A pair may follow from either player, a single player only from nobody.
-        if wanted_array is None:
-            wanted_array = np.zeros((n, n), np.uint8)
-            nobody = np.ones((n, 1), np.uint8)
-        else:
-            nobody = wanted_array.max(axis=1, keepdims=True)
-        cdef const uint8_t[:, ::1] joins = np.hstack([nobody, wanted_array])
-        cdef Job job
-        cdef PointsView* views = <PointsView*> calloc(n + 1, sizeof(PointsView))
-        cdef const double[::1] weights = np.empty(0) if sample_weight is None else sample_weight
-        cdef const uint8_t[:, ::1] wanted = wanted_array
-        sizes = np.array([np.prod(shape) for shape in shapes], np.int64) * self.trees.n_outputs
-        place_array = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        cdef const int64_t[::1] place = place_array
-        cdef int n_workers = n_threads
-        memset(&job, 0, sizeof(Job))
-        if views == NULL:
-            raise MemoryError("no memory for the points of the players")
-        for k in range(n):
-            views[k] = (<Points> self.points[k]).view()
-            if not views[k].is_line:
-                job.arena_room += views[k].size * (2 * self.trees._depth + 1)
-        job.trees, job.codes, job.points, job.n_players = self.trees.view(), rows.view(), views, n
-        job.weight = NULL if sample_weight is None else &weights[0]
-        job.order, job.wanted, job.place = order, &wanted[0, 0], &place[0]
-        job.joins = &joins[0, 0]
-        job.entries = place_array[len(shapes)]
-        cdef int64_t n_trees = job.trees.n_trees
-        cdef int64_t n_groups = max(
-            min(n_trees, <int64_t> MOST_GROUPS, MOST_ENTRIES // max(job.entries, <int64_t> 1)),
-            <int64_t> 1,
+    cdef int64_t n = len(points), g, k
+    wanted_array = np.zeros((n, n), np.uint8)
+    shapes = np.zeros((n * n, 2), np.int64)
+    for a, b in pairs:
+        wanted_array[a, b] = wanted_array[b, a] = 1
+        shapes[a * n + b] = points[a].size, points[b].size
+    # A pair may follow from either player.
+    cdef const uint8_t[:, ::1] joins = np.hstack(
+        [wanted_array.max(axis=1, keepdims=True), wanted_array]
+    )
+    cdef Job job
+    cdef PointsView* views = <PointsView*> calloc(n + 1, sizeof(PointsView))
+    cdef const double[::1] weights = np.empty(0) if sample_weight is None else sample_weight
+    cdef const uint8_t[:, ::1] wanted = wanted_array
+    place_array = np.zeros(n * n + 1, np.int64)
+    np.cumsum(shapes.prod(axis=1) * trees.n_outputs, out=place_array[1:])
+    cdef const int64_t[::1] place = place_array
+    cdef int n_workers = n_threads
+    memset(&job, 0, sizeof(Job))
+    if views == NULL:
+        raise MemoryError("no memory for the points of the players")
+    for k in range(n):
+        views[k] = (<Points> points[k]).view()
+        if not views[k].is_line:
+            job.arena_room += views[k].size * (2 * trees._depth + 1)
+    job.trees, job.codes, job.points, job.n_players = trees.view(), rows.view(), views, n
+    job.weight = NULL if sample_weight is None else &weights[0]
+    job.wanted, job.place, job.joins = &wanted[0, 0], &place[0], &joins[0, 0]
+    job.entries = place_array[n * n]
+    cdef int64_t n_trees = job.trees.n_trees
+    cdef int64_t n_groups = max(
+        min(n_trees, <int64_t> MOST_GROUPS, MOST_ENTRIES // max(job.entries, <int64_t> 1)),
+        <int64_t> 1,
+    )
+    table_array = np.zeros((n_groups, max(job.entries, <int64_t> 1)))
+    cdef double[:, ::1] table = table_array
+    status_array = np.zeros(n_groups, np.int32)
+    cdef int32_t[::1] status = status_array
+    for g in prange(n_groups, nogil=True, num_threads=n_workers, schedule="dynamic"):
+        status[g] = _walk_group(
+            &job, g * n_trees // n_groups, (g + 1) * n_trees // n_groups, &table[g, 0]
         )
-        base_array = np.zeros((n_groups, job.trees.n_outputs))
-        table_array = np.zeros((n_groups, max(job.entries, <int64_t> 1)))
-        cdef double[:, ::1] base = base_array, table = table_array
-        status_array = np.zeros(n_groups, np.int32)
-        cdef int32_t[::1] status = status_array
-        for g in prange(n_groups, nogil=True, num_threads=n_workers, schedule="dynamic"):
-            status[g] = _walk_group(
-                &job, g * n_trees // n_groups, (g + 1) * n_trees // n_groups, &base[g, 0],
-                &table[g, 0],
-            )
-        free(views)
-        if status_array.any():
-            raise MemoryError("no memory to walk through the trees; use fewer rows at a time")
-        return _sum(base_array), self._cumulated(_sum(table_array), place_array, shapes)
-
-    def _cumulated(self, flat, place, shapes):
-        tables = []
-        for k, shape in enumerate(shapes):
-            table = flat[place[k]:place[k + 1]].reshape(self.trees.n_outputs, *shape)
-            for axis in range(len(shape)):
-                table = np.cumsum(table, axis=axis + 1)
-            tables.append(table)
-        return tables
-
-
-def _sum(parts):
-    """Sum over the first axis, in its order."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
+    free(views)
+    if status_array.any():
+        raise MemoryError("no memory to walk through the trees; use fewer rows at a time")
+    flat = sum_in_order(table_array)
+    tables = []
+    for a, b in pairs:
+        found = flat[place_array[a * n + b]:place_array[a * n + b + 1]]
+        found = found.reshape(trees.n_outputs, points[a].size, points[b].size)
+        tables.append(np.cumsum(np.cumsum(found, axis=1), axis=2))
+    return tables

@@ -12,7 +12,8 @@ from fastpd_sklearn.core.forest_bins import bins_of
 from fastpd_sklearn.core.ice import Individual
 from fastpd_sklearn.core.jumps import DEEPEST, Jumps, most_steps
 from fastpd_sklearn.core.routing import BinnedRows
-from fastpd_sklearn.core.walk import Violations
+from fastpd_sklearn.core.single_walk import single_components
+from fastpd_sklearn.core.walk import pair_components
 from fastpd_sklearn.core.walking import Points, Trees
 
 MOST_STEPS = 5000
@@ -183,8 +184,8 @@ class WalkModel:
         sample_weight: np.ndarray | None,
         n_threads: int,
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Components of all players at points; see `walk.Violations.singles`."""
-        return Violations(self.trees, points).singles(rows, sample_weight, n_threads)
+        """Components of all players at points; see `single_walk.single_components`."""
+        return single_components(self.trees, list(points), rows, sample_weight, n_threads)
 
     def pair_components(
         self,
@@ -194,8 +195,8 @@ class WalkModel:
         sample_weight: np.ndarray | None,
         n_threads: int,
     ) -> list[np.ndarray]:
-        """Components of pairs of players at points; see `walk.Violations.pairs`."""
-        return Violations(self.trees, points).pairs(rows, sample_weight, pairs, n_threads)
+        """Components of pairs of players at points; see `walk.pair_components`."""
+        return pair_components(self.trees, list(points), rows, sample_weight, pairs, n_threads)
 
     def shares(self, player: int, n_rows: int) -> bool:
         """Whether curves of so many rows along a player are made from their jumps.

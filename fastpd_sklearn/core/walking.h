@@ -89,6 +89,46 @@ static inline Segment joined(Segment segment, int32_t player)
         *n_right = r;                                                                      \
     }
 
+/* Deal rows to the two sides of a node, see single_walk.pyx: those that have violated no player,
+ * given by number, of which `send` counts the left ones; and those that have violated one,
+ * given by number and, from `shift` on, by player. Rows that have violated the player that is
+ * tested go to both sides, where these are open. Both lists need room for all; there is no branch. */
+#define DEFINE_SEND(NAME, CODE, RULE, PARAMETERS)                                          \
+    static inline int64_t send_##NAME(const CODE *code, PARAMETERS, const uint32_t *at,    \
+                                      int64_t n, uint32_t *left, uint32_t *right)          \
+    {                                                                                      \
+        int64_t l = 0, r = 0;                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            const uint32_t row = at[i];                                                    \
+            const CODE c = code[row];                                                      \
+            const int is_left = (RULE);                                                    \
+            left[l] = row;                                                                 \
+            right[r] = row;                                                                \
+            l += is_left;                                                                  \
+            r += !is_left;                                                                 \
+        }                                                                                  \
+        return l;                                                                          \
+    }                                                                                      \
+    static inline void send_violated_##NAME(                                               \
+        const CODE *code, PARAMETERS, uint32_t player, int shift, int left_open,           \
+        int right_open, const uint32_t *at, int64_t n, uint32_t *left, int64_t *n_left,    \
+        uint32_t *right, int64_t *n_right)                                                 \
+    {                                                                                      \
+        const uint32_t mask = ((uint32_t)1 << shift) - 1;                                  \
+        int64_t l = *n_left, r = *n_right;                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            const uint32_t item = at[i];                                                   \
+            const CODE c = code[item & mask];                                              \
+            const int is_left = (RULE), own = item >> shift == player;                     \
+            left[l] = item;                                                                \
+            right[r] = item;                                                               \
+            l += own ? left_open : is_left;                                                \
+            r += own ? right_open : !is_left;                                              \
+        }                                                                                  \
+        *n_left = l;                                                                       \
+        *n_right = r;                                                                      \
+    }
+
 #ifdef __GNUC__
 #define PREFETCH(address) __builtin_prefetch(address, 1)
 #else
@@ -106,6 +146,16 @@ DEFINE_PART(table_16, uint16_t, table[c < span ? c : span] != 0,
             const uint8_t *table COMMA uint32_t span, table COMMA span)
 DEFINE_PART(table_32, uint32_t, table[c < span ? c : span] != 0,
             const uint8_t *table COMMA uint32_t span, table COMMA span)
+
+DEFINE_SEND(8, uint8_t, (uint8_t)(c - low) <= span, uint8_t low COMMA uint8_t span)
+DEFINE_SEND(16, uint16_t, (uint16_t)(c - low) <= span, uint16_t low COMMA uint16_t span)
+DEFINE_SEND(32, uint32_t, c - low <= span, uint32_t low COMMA uint32_t span)
+DEFINE_SEND(table_8, uint8_t, table[c < span ? c : span] != 0,
+            const uint8_t *table COMMA uint32_t span)
+DEFINE_SEND(table_16, uint16_t, table[c < span ? c : span] != 0,
+            const uint8_t *table COMMA uint32_t span)
+DEFINE_SEND(table_32, uint32_t, table[c < span ? c : span] != 0,
+            const uint8_t *table COMMA uint32_t span)
 
 /* Row numbers whose kind is that which is looked for; returns how many. No branch here either. */
 #define DEFINE_PICK(NAME, KIND)                                                            \

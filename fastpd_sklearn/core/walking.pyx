@@ -123,3 +123,20 @@ cdef class Points:
         points.codes = &self._codes[0, 0] if self._codes.shape[0] and self.size else NULL
         points.place = &self._place[0]
         return points
+
+
+def sum_in_order(parts):
+    """Sum over the first axis, in its order.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_parts, n_entries), float64
+
+    Returns
+    -------
+    ndarray of shape (n_entries,), float64
+    """
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
