@@ -16,6 +16,7 @@ from fastpd_sklearn.core.routing cimport BinnedRows, NodeTests
 import numpy as np
 
 from fastpd_sklearn.core.routing import BinnedRows, NodeTests
+from fastpd_sklearn.core.thresholds import rank_thresholds
 
 cdef extern from "kernels.h" nogil:
     void rank_float(const float*, int64_t, const float*, int64_t, uint32_t*)
@@ -74,28 +75,29 @@ category
         category_start, category, double zero, bint strict, bint single,
     ):
         self.strict, self.single = strict, single
-        inner = np.flatnonzero(feature >= 0)
-        n_tests = np.bincount(feature[inner])
+        n_tests = np.bincount(feature + 1)[1:]
         self.columns = np.flatnonzero(n_tests).astype(np.int64)
-        slot_of_column = np.cumsum(n_tests > 0, dtype=np.int32) - 1
-        slot = np.full(len(feature), -1, np.int32)
-        slot[inner] = slot_of_column[feature[inner]]
-        threshold = _representable(threshold, strict) if single else threshold
-        numeric = _by_slot(slot, inner[~is_categorical[inner]], threshold, len(self.columns))
-        edges = self._collect_edges(
-            slot, threshold, zero_as_missing, is_categorical, category_start, category, zero,
-            inner, numeric,
+        slot_of_column = np.append(np.cumsum(n_tests > 0, dtype=np.int32) - 1, np.int32(-1))
+        slot = slot_of_column[feature]  # the last one at leaves
+        special = np.flatnonzero(is_categorical | zero_as_missing)
+        zone = {s: _zone_edges(zero, strict) for s in np.unique(slot[zero_as_missing]).tolist()}
+        edges, span = rank_thresholds(
+            slot, is_categorical, threshold, len(self.columns), zone, strict, single
         )
+        self._collect_categories(slot, is_categorical, category_start, category, edges)
         self.n_codes = np.array([len(e) + 1 for e in edges], dtype=np.int64)
         self.width = np.where(
             self.n_codes < 2**8, 1, np.where(self.n_codes < 2**16, 2, 4)
         ).astype(np.uint8)
         self.edge_start = np.concatenate([[0], np.cumsum(self.n_codes - 1)]).astype(np.int64)
         self.edges = np.concatenate([np.empty(0), *edges])
-        self.tests = self._make_tests(
-            slot, threshold, missing_left, zero_as_missing, is_categorical, listed_left,
-            category_start, category, zero, inner, numeric,
-        )
+        # Missing, the largest number, is one step below zero.
+        span += missing_left
+        low = -missing_left.astype(np.uint32)
+        self.tests = NodeTests(slot, low, span, *self._make_tables(
+            slot, threshold, missing_left, is_categorical, listed_left, category_start, category,
+            zero, special, low, span,
+        ))
 
     def __reduce__(self):
         state = (
@@ -128,44 +130,26 @@ category
         """The thresholds or listed categories of a slot, ascending."""
         return self.edges[self.edge_start[slot]:self.edge_start[slot + 1]]
 
-    def _collect_edges(
-        self, slot, threshold, zero_as_missing, is_categorical, category_start, category, zero,
-        inner, numeric,
-    ):
-        n_slots = len(self.columns)
-        self.categorical = np.zeros(n_slots, bool)
-        self.categorical[slot[inner][is_categorical[inner]]] = True
-        zone = np.zeros(n_slots, bool)
-        zone[slot[inner][zero_as_missing[inner]]] = True
+    def _collect_categories(self, slot, is_categorical, category_start, category, edges):
+        """Put the categories that are listed into the edges of their slots."""
+        self.categorical = np.zeros(len(self.columns), bool)
+        if not len(category) and not is_categorical.any():
+            return
+        self.categorical[slot[is_categorical]] = True
         owner = np.repeat(slot, np.diff(category_start))
-        edges = []
-        for s in range(n_slots):
-            if self.categorical[s]:
-                found = category[owner == s].astype(np.float64)
-            else:
-                found = threshold[numeric[s]]
-                if zone[s]:
-                    found = np.concatenate([found, _zone_edges(zero, self.strict)])
-            edges.append(np.unique(found))
-        return edges
+        for s in np.flatnonzero(self.categorical).tolist():
+            edges[s] = np.unique(category[owner == s].astype(np.float64))
 
-    def _make_tests(
-        self, slot, threshold, missing_left, zero_as_missing, is_categorical, listed_left,
-        category_start, category, zero, inner, numeric,
+    def _make_tables(
+        self, slot, threshold, missing_left, is_categorical, listed_left, category_start, category,
+        zero, special, low, span,
     ):
-        n_nodes = len(slot)
-        low = np.zeros(n_nodes, np.uint32)
-        span = np.zeros(n_nodes, np.uint32)
-        table = np.full(n_nodes, -1, np.int64)
-        special = is_categorical | zero_as_missing
-        for s in range(len(self.columns)):
-            nodes = numeric[s][~special[numeric[s]]]
-            last_left = np.searchsorted(self.slot_edges(s), threshold[nodes])
-            span[nodes] = last_left + missing_left[nodes]
-            low[nodes] = np.where(missing_left[nodes], np.uint32(0xFFFFFFFF), np.uint32(0))
+        """Tables of the nodes that no interval describes, whose spans become the tables' lengths."""
+        table = np.full(len(slot), -1, np.int64)
         tables = [np.empty(0, np.uint8)]
         start = 0
-        for node in inner[special[inner]]:
+        low[special] = 0
+        for node in special:
             s = slot[node]
             codes = np.zeros(self.n_codes[s] + 1, np.uint8)
             if is_categorical[node]:
@@ -180,7 +164,7 @@ category
             table[node], span[node] = start, len(codes) - 1
             tables.append(codes)
             start += len(codes)
-        return NodeTests(slot, low, span, table, np.concatenate(tables))
+        return table, np.concatenate(tables)
 
     def empty_rows(self, int64_t n_rows):
         """Room for the codes of some rows, and a writeable array for each slot.
@@ -254,14 +238,6 @@ category
         return _bin[double, double](X, source, slots, self, edges, rows, n_threads)
 
 
-def _by_slot(slot, nodes, threshold, n_slots):
-    """The nodes of each slot, by threshold: so they are looked up faster than in any order."""
-    slots = slot[nodes].astype(np.uint16) if n_slots <= 2**16 else slot[nodes]  # sorts by digits
-    ends = np.cumsum(np.bincount(slot[nodes], minlength=n_slots))[:-1]
-    parts = np.split(nodes[np.argsort(slots, kind="stable")], ends)
-    return [part[np.argsort(threshold[part])] for part in parts]
-
-
 def _restore(state):
     cdef Bins bins = Bins.__new__(Bins)
     (
@@ -269,18 +245,6 @@ def _restore(state):
         bins.tests, bins.strict, bins.single,
     ) = state
     return bins
-
-
-def _representable(threshold, bint strict):
-    """Thresholds as float32 that decide alike: x < t is x < ceil(t), x <= t is x <= floor(t)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = threshold.astype(np.float32)
-        if strict:
-            wrong, toward = rounded < threshold, np.float32(np.inf)
-        else:
-            wrong, toward = rounded > threshold, np.float32(-np.inf)
-        moved = np.where(wrong, np.nextafter(rounded, toward), rounded)
-    return moved.astype(np.float64)
 
 
 def _zone_edges(double zero, bint strict):

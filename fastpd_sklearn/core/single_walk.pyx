@@ -33,9 +33,9 @@ from fastpd_sklearn.core.walking cimport (
     Node, Points, PointsView, Side, Trees, TreesView, is_empty, next_run, split_side, whole_side,
 )
 
-from fastpd_sklearn.core.walking import sum_in_order
-
 import numpy as np
+
+from fastpd_sklearn.core.walking import sum_in_order
 
 cdef extern from "walking.h" nogil:
     void PREFETCH(const void*)

@@ -33,9 +33,9 @@ from fastpd_sklearn.core.walking cimport (
     split_side, whole_side,
 )
 
-from fastpd_sklearn.core.walking import sum_in_order
-
 import numpy as np
+
+from fastpd_sklearn.core.walking import sum_in_order
 
 cdef enum:
     MOST_GROUPS = 16         # of trees with tables of their own; it must not depend on threads

@@ -73,11 +73,11 @@ class WalkModel:
         self.made_from = (forest, player_of_input, n_players, zero)
         self.bins = bins = bins_of(forest, zero) if bins is None else bins
         owner = np.asarray(player_of_input, np.int32)
-        node_player = np.where(forest.feature >= 0, owner[forest.feature], -1).astype(np.int32)
         self.trees = Trees(
             forest.left,
             forest.right,
-            node_player,
+            forest.feature,
+            owner,
             forest.tree_start,
             bins.tests,
             forest.value,

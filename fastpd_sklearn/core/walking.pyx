@@ -4,9 +4,13 @@ A walk goes down a tree with many rows at once, and holds one player, or two, at
 at the rows' own codes. A node that tests such a player parts the points, any other node the rows.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from fastpd_sklearn.core.routing cimport NodeTests, Tests
 
 import numpy as np
+
+from fastpd_sklearn.core.nodes import node_depths
 
 NODE = np.dtype([
     ("left", np.int32), ("right", np.int32), ("player", np.int32), ("slot", np.int32),
@@ -21,8 +25,9 @@ cdef class Trees:
     ----------
     left, right : ndarray of shape (n_nodes,), int32
         Children; negative at leaves.
-    node_player : ndarray of shape (n_nodes,), int32
-        The player whose column is tested; -1 at leaves.
+    feature : ndarray of shape (n_nodes,), int32
+        The input that is tested.
+    player_of_input : ndarray of shape (n_inputs,), int32
     tree_start : ndarray of shape (n_trees + 1,), int64
     tests : NodeTests
     value : ndarray of shape (n_nodes, n_values), float64
@@ -32,21 +37,18 @@ cdef class Trees:
     """
 
     def __init__(
-        self, left, right, node_player, tree_start, tests, value, tree_output, int64_t n_outputs
+        self, left, right, feature, player_of_input, tree_start, tests, value, tree_output,
+        int64_t n_outputs,
     ):
-        is_leaf = left < 0
-        nodes = np.zeros(len(left), NODE)
-        nodes["left"], nodes["right"], nodes["player"] = left, right, node_player
-        nodes["slot"] = np.where(is_leaf, np.cumsum(is_leaf) - 1, tests.slot)
-        nodes["low"], nodes["span"], nodes["table"] = tests.low, tests.span, tests.table
-        self.nodes, self.root, self.tables = nodes, tree_start, tests.tables
-        self.leaf_value = np.ascontiguousarray(value[is_leaf])
-        self.tree_output, self.n_outputs = tree_output, n_outputs
-        self.n_trees = len(tree_start) - 1
-        self._nodes, self._tables = nodes.view(np.uint8), self.tables
+        self.n_trees, self.n_outputs = len(tree_start) - 1, n_outputs
+        self.nodes = np.empty(len(left), NODE)
+        self.leaf_value = np.empty(((len(left) + self.n_trees) // 2, value.shape[1]))
+        _pack(left, right, feature, player_of_input, tests, value, self.nodes, self.leaf_value)
+        self.root, self.tables, self.tree_output = tree_start, tests.tables, tree_output
+        self._nodes, self._tables = self.nodes.view(np.uint8), self.tables
         self._root, self._tree_output = self.root, tree_output
         self._leaf_value = self.leaf_value
-        self._depth = _depth(left, right)
+        self._depth = node_depths(left, right).max(initial=0)
 
     @property
     def depth(self):
@@ -67,15 +69,26 @@ cdef class Trees:
         return trees
 
 
-cdef int64_t _depth(const int32_t[::1] left, const int32_t[::1] right):
-    """Most tests on the way to a leaf."""
-    cdef int32_t[::1] depth = np.zeros(left.shape[0], np.int32)
-    cdef int64_t node, most = 0
+cdef void _pack(
+    const int32_t[::1] left, const int32_t[::1] right, const int32_t[::1] feature,
+    const int32_t[::1] player_of_input, NodeTests tests, const double[:, ::1] value, nodes, leaf_value,
+):
+    cdef uint8_t[::1] packed = nodes.view(np.uint8)
+    cdef double[:, ::1] leaf_values = leaf_value
+    cdef Node* at = <Node*> &packed[0] if packed.shape[0] else NULL
+    cdef Tests test = tests.view()
+    cdef int64_t node, v
+    cdef int32_t leaf = 0
     for node in range(left.shape[0]):
-        most = max(most, <int64_t> depth[node])
-        if left[node] >= 0:  # children come after their parents
-            depth[left[node]] = depth[right[node]] = depth[node] + 1
-    return most
+        at[node].left, at[node].right = left[node], right[node]
+        at[node].low, at[node].span, at[node].table = test.low[node], test.span[node], test.table[node]
+        if left[node] >= 0:
+            at[node].player, at[node].slot = player_of_input[feature[node]], test.slot[node]
+            continue
+        at[node].player, at[node].slot = -1, leaf
+        for v in range(value.shape[1]):
+            leaf_values[leaf, v] = value[node, v]
+        leaf += 1
 
 
 cdef class Points:

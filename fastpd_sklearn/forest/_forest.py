@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from fastpd_sklearn.core import nodes
 from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.forest._boxes import box_arrays
 
@@ -288,7 +290,7 @@ class Forest:
 
         Returns
         -------
-        ndarray of shape (n_leaves,), int64
+        ndarray of shape (n_leaves,), int32
 
         Examples
         --------
@@ -303,16 +305,9 @@ class Forest:
         ...     cover=[10, 6, 4],
         ... )
         >>> builder.build(0.0).leaf_depths()
-        array([1, 1])
+        array([1, 1], dtype=int32)
         """
-        depth = np.full(self.n_nodes, -1)
-        level, nodes = 0, self.tree_start[:-1]
-        while len(nodes):
-            depth[nodes] = level
-            nodes = nodes[self.left[nodes] >= 0]
-            nodes = np.concatenate([self.left[nodes], self.right[nodes]])
-            level += 1
-        return depth[self.left < 0]
+        return nodes.node_depths(self.left, self.right)[self.left < 0]
 
     def digest(self) -> str:
         """Hash of all that the forest computes by, to tell whether two are the same.
@@ -383,6 +378,7 @@ class ForestBuilder:
     single: bool
     _trees: list[dict] = field(default_factory=list)
     _outputs: list[int] = field(default_factory=list)
+    _n_nodes: int = 0
 
     def add(
         self,
@@ -436,19 +432,19 @@ class ForestBuilder:
         array([1., 7., 1.])
         """
         left = np.asarray(left, dtype=np.int32)
-        n_nodes = len(left)
+        n_nodes, root = len(left), np.int32(self._n_nodes)
         leaf = left < 0
         value = np.asarray(value, dtype=np.float64).reshape(n_nodes, -1)
         is_categorical = np.broadcast_to(np.asarray(is_categorical, dtype=bool), n_nodes) & ~leaf
 
         def flags(array) -> np.ndarray:
-            return np.broadcast_to(np.asarray(array, dtype=bool), n_nodes) & ~leaf
+            return np.asarray(array, dtype=bool) & ~leaf
 
-        count, category = _category_lists(categories, np.flatnonzero(is_categorical), n_nodes)
+        category_end, category = _category_lists(categories, np.flatnonzero(is_categorical), n_nodes)
         self._trees.append(
             {
-                "left": np.where(leaf, np.int32(-1), left),
-                "right": np.where(leaf, np.int32(-1), np.asarray(right, dtype=np.int32)),
+                "left": np.where(leaf, np.int32(-1), left + root),
+                "right": np.where(leaf, np.int32(-1), np.asarray(right, dtype=np.int32) + root),
                 "feature": np.where(leaf, np.int32(-1), np.asarray(feature, dtype=np.int32)),
                 "threshold": np.where(
                     leaf | is_categorical, np.nan, np.asarray(threshold, dtype=np.float64)
@@ -457,13 +453,14 @@ class ForestBuilder:
                 "zero_as_missing": flags(zero_as_missing),
                 "is_categorical": is_categorical,
                 "listed_left": flags(listed_left),
-                "category_count": count,
+                "category_end": category_end,
                 "category": category,
                 "value": np.where(leaf[:, None], value, 0.0),
                 "cover": np.asarray(cover, dtype=np.float64),
             }
         )
         self._outputs.append(output)
+        self._n_nodes += n_nodes
 
     def build(self, intercept) -> Forest:
         """Join the trees.
@@ -498,31 +495,23 @@ class ForestBuilder:
         Forest(n_trees=1, n_nodes=3, n_inputs=1, n_outputs=1)
         """
         trees = self._trees
-        sizes = np.array([len(t["left"]) for t in trees], dtype=np.int64)
-        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        start = np.concatenate([[0], np.cumsum([len(t["left"]) for t in trees])]).astype(np.int64)
         width = trees[0]["value"].shape[1] if trees else 1
 
         def join(name: str, dtype, shape=(0,)) -> np.ndarray:
             return np.concatenate([np.empty(shape, dtype), *(t[name] for t in trees)])
 
-        def children(name: str) -> np.ndarray:
-            child = join(name, np.int32)
-            child += np.where(child < 0, 0, np.repeat(start[:-1], sizes)).astype(np.int32)
-            return child
-
         forest = Forest(
             tree_start=start,
-            left=children("left"),
-            right=children("right"),
+            left=join("left", np.int32),
+            right=join("right", np.int32),
             feature=join("feature", np.int32),
             threshold=join("threshold", np.float64),
             missing_left=join("missing_left", bool),
             zero_as_missing=join("zero_as_missing", bool),
             is_categorical=join("is_categorical", bool),
             listed_left=join("listed_left", bool),
-            category_start=np.concatenate(
-                [[0], np.cumsum(join("category_count", np.int64))]
-            ).astype(np.int64),
+            category_start=np.concatenate([np.zeros(1, np.int64), *_category_ends(trees)]),
             category=join("category", np.int32),
             value=join("value", np.float64, (0, width)),
             cover=join("cover", np.float64),
@@ -539,11 +528,21 @@ class ForestBuilder:
 
 
 def _category_lists(categories, nodes: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many categories each node lists, and all of them."""
-    lists = [np.unique(np.asarray(categories[node], dtype=np.int32)) for node in nodes]
-    count = np.zeros(n_nodes, np.int64)
-    count[nodes] = [len(listed) for listed in lists]
-    return count, np.concatenate([np.empty(0, np.int32), *lists])
+    """How many categories are listed up to the end of each node's list, and all of them."""
+    count, lists = np.zeros(n_nodes, np.int64), [np.empty(0, np.int32)]
+    if len(nodes):
+        lists += [np.unique(np.asarray(categories[node], dtype=np.int32)) for node in nodes]
+        count[nodes] = [len(listed) for listed in lists[1:]]
+        np.cumsum(count, out=count)
+    return count, np.concatenate(lists)
+
+
+def _category_ends(trees: list[dict]) -> Iterator[np.ndarray]:
+    """Where the lists of the nodes of each tree end among those of all trees."""
+    n_before = 0
+    for tree in trees:
+        yield tree["category_end"] + n_before
+        n_before += len(tree["category"])
 
 
 FOREST_ARRAYS = {
@@ -627,40 +626,42 @@ def check_forest(forest: Forest) -> None:
     ValueError
         If they do not; see :meth:`ForestBuilder.build`.
     """
-    inner = np.flatnonzero(forest.left >= 0)
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    children = np.concatenate([forest.left[inner], forest.right[inner]])
-    parents = np.concatenate([inner, inner])
-    if np.any(np.diff(forest.tree_start) < 1):
+    faults = nodes.node_faults(
+        forest.tree_start,
+        forest.left,
+        forest.right,
+        forest.feature,
+        forest.threshold,
+        forest.is_categorical,
+        forest.value,
+        forest.n_inputs,
+    )
+    if faults & nodes.NO_NODE:
         raise ValueError("a tree has no node")
-    n_parents = np.ones(forest.n_nodes, dtype=np.int64)
-    n_parents[forest.tree_start[:-1]] = 0
-    if np.any(children <= parents) or not np.array_equal(
-        np.bincount(children, minlength=forest.n_nodes), n_parents
-    ):
+    if faults & nodes.NO_TREE:
         raise ValueError("the children of a tree's nodes do not form a tree, root first")
-    if np.any(tree[children] != tree[parents]):
+    if faults & nodes.OTHER_TREE:
         raise ValueError("a node's child belongs to another tree")
-    if np.any((forest.feature[inner] < 0) | (forest.feature[inner] >= forest.n_inputs)):
+    if faults & nodes.NO_INPUT:
         raise ValueError(f"a tree tests an input that is not among the {forest.n_inputs}")
-    if np.any(np.isnan(forest.threshold[inner]) & ~forest.is_categorical[inner]):
+    if faults & nodes.NO_THRESHOLD:
         raise ValueError("a threshold is NaN")
     if forest.single and forest.zero_as_missing.any():
         raise ValueError(
             "near-zero values that are taken as missing (zero_as_missing) do not go with inputs "
             "that are rounded to float32 first (single)"
         )
-    if not (np.all(np.isfinite(forest.value)) and np.all(np.isfinite(forest.intercept))):
+    if faults & nodes.NOT_FINITE or not np.all(np.isfinite(forest.intercept)):
         raise ValueError("a leaf value or the intercept is not finite")
     if forest.n_trees and np.any(
         (forest.tree_output < 0) | (forest.tree_output > forest.n_outputs - forest.value.shape[1])
     ):
         raise ValueError(f"a tree adds to an output that is not among the {forest.n_outputs}")
     _check_slopes(forest)
-    feature, categorical = forest.feature[inner], forest.is_categorical[inner]
-    numeric = np.zeros(forest.n_inputs, bool)
-    numeric[feature[~categorical]] = True
-    both = feature[categorical & numeric[feature]]
+    if not forest.is_categorical.any():
+        return
+    numeric = np.unique(forest.feature[(forest.left >= 0) & ~forest.is_categorical])
+    both = np.intersect1d(numeric, forest.feature[forest.is_categorical])
     if len(both):
         raise ValueError(
             f"input {both[0]} is split on by threshold in one node and by category in another"
