@@ -384,41 +384,6 @@ def count_nodes(BinnedRows rows, NodeTests tests, geometry, sample_weight, int n
     return count_array
 
 
-def predict(
-    BinnedRows rows, NodeTests tests, geometry, const double[:, ::1] value,
-    const int32_t[::1] tree_output, const double[::1] intercept, int n_threads,
-):
-    """Raw prediction of every row.
-
-    Parameters
-    ----------
-    rows : BinnedRows
-    tests : NodeTests
-    geometry : Geometry
-    value : ndarray of shape (n_nodes, n_values), float64
-    tree_output : ndarray of shape (n_trees,), int32
-    intercept : ndarray of shape (n_outputs,), float64
-    n_threads : int
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_outputs), float64
-    """
-    cdef Codes codes = rows.view()
-    cdef Tests test = tests.view()
-    cdef const int32_t[::1] left = geometry.left, right = geometry.right
-    cdef const int64_t[::1] tree_start = geometry.tree_start
-    cdef int64_t n_trees = tree_start.shape[0] - 1, n_values = value.shape[1], row, t, node, v
-    out_array = np.tile(np.asarray(intercept), (rows.n_rows, 1))
-    cdef double[:, ::1] out = out_array
-    for row in prange(codes.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
-        for t in range(n_trees):
-            node = _walk(&codes, &test, &left[0], &right[0], tree_start[t], row)
-            for v in range(n_values):
-                out[row, tree_output[t] + v] += value[node, v]
-    return out_array
-
-
 def add_lines(
     BinnedRows rows, NodeTests tests, geometry, const int64_t[::1] slope_start,
     const int64_t[::1] slope_number, const double[:, ::1] slope, const double[:, ::1] numbers,

@@ -224,13 +224,15 @@ def background_effort(forest, n_rows: int) -> BackgroundEffort:
     -------
     BackgroundEffort
     """
-    depth = forest.leaf_depths().astype(np.float64)
+    depth = forest.leaf_depths()
     if not len(depth):
         return BackgroundEffort(0.0, 0.0)
-    per_tree = np.add.reduceat(forest.left < 0, forest.tree_start[:-1], dtype=np.int64)
-    mean = np.add.reduceat(depth, np.cumsum(per_tree) - per_tree) / per_tree
-    masks = np.minimum(2.0 ** np.minimum(depth, forest.n_inputs), n_rows)
+    n_leaves = (np.diff(forest.tree_start) + 1) // 2
+    mean = np.add.reduceat(depth, np.cumsum(n_leaves) - n_leaves, dtype=np.float64) / n_leaves
+    times = np.bincount(depth)
+    possible = 2.0 ** np.minimum(np.arange(len(times)), forest.n_inputs)
+    n_masks = times @ np.minimum(possible, n_rows)
     return BackgroundEffort(
         WALKED_ROW * n_rows * (mean**2).sum() + WALKED_LEAF * len(depth),
-        (COUNTED_LEAF + COUNTED_ROW * n_rows) * len(depth) + COUNTED_MASK * masks.sum(),
+        (COUNTED_LEAF + COUNTED_ROW * n_rows) * len(depth) + COUNTED_MASK * n_masks,
     )

@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from fastpd_sklearn.core import counting
 from fastpd_sklearn.core.attribution import Rules
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.coverage import Coverage, PathCoverage
@@ -108,15 +107,7 @@ class CoreModel:
 
     def predict(self, rows: BinnedRows, n_threads: int) -> np.ndarray:
         """Raw prediction, float64 of shape (n_rows, n_outputs)."""
-        return counting.predict(
-            rows,
-            self.bins.tests,
-            self.geometry,
-            self.value,
-            self.tree_output,
-            self.intercept,
-            n_threads,
-        )
+        return self.walks.predict(rows, n_threads)
 
     def mean(self, leaf_share: np.ndarray) -> np.ndarray:
         """Mean raw prediction where each leaf has a given share, shape (n_outputs,)."""

@@ -26,7 +26,7 @@ Functions using Trees" (2024), equation 7, for the components of a leaf.
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes
 from fastpd_sklearn.core.walking cimport (
@@ -104,6 +104,7 @@ cdef struct Frame:
     # A test on the way here.
     const Node* node
     bint is_left         # whether its left child is being walked, or its right one
+    double* above        # the sums of its player above the test
     Lists right_rows
     Side side            # of the player above the test, and at its children
     Side left
@@ -124,11 +125,12 @@ cdef struct Job:
 
 cdef struct Scratch:
     Frame* frame              # by number of tests on the way
-    double* saved             # by frame: the sums of its player above the test, and its left child's
+    double* both              # by frame, left and right child, kind and output: sums of its player
+    double* whole             # by player, kind and output: sums above all of its tests
+    double** sums             # by player: those of its present side
     uint32_t* rows
     int64_t room
     Side* side                # by player
-    double* sums              # by player, kind and output
     double* within            # sum of c W[] of the tree
     int32_t* arena
     int64_t top
@@ -139,22 +141,24 @@ cdef int _scratch_init(Scratch* scratch, const Job* job) noexcept nogil:
     memset(scratch, 0, sizeof(Scratch))
     scratch.room = 1024
     scratch.frame = <Frame*> malloc(depth * sizeof(Frame))
-    scratch.saved = <double*> malloc(depth * 2 * N_SUMS * n_values * sizeof(double))
+    scratch.both = <double*> malloc(depth * 2 * N_SUMS * n_values * sizeof(double))
     scratch.rows = <uint32_t*> malloc(scratch.room * sizeof(uint32_t))
     scratch.side = <Side*> malloc((n + 1) * sizeof(Side))
-    scratch.sums = <double*> malloc((n + 1) * N_SUMS * n_values * sizeof(double))
+    scratch.whole = <double*> malloc((n + 1) * N_SUMS * n_values * sizeof(double))
+    scratch.sums = <double**> malloc((n + 1) * sizeof(double*))
     scratch.within = <double*> malloc(n_values * sizeof(double))
     scratch.arena = <int32_t*> malloc((job.arena_room + 1) * sizeof(int32_t))
     return -1 if (
-        scratch.frame == NULL or scratch.saved == NULL or scratch.rows == NULL
-        or scratch.side == NULL or scratch.sums == NULL or scratch.within == NULL
-        or scratch.arena == NULL
+        scratch.frame == NULL or scratch.both == NULL or scratch.whole == NULL
+        or scratch.sums == NULL or scratch.rows == NULL or scratch.side == NULL
+        or scratch.within == NULL or scratch.arena == NULL
     ) else 0
 
 
 cdef void _scratch_free(Scratch* scratch) noexcept nogil:
     free(scratch.frame)
-    free(scratch.saved)
+    free(scratch.both)
+    free(scratch.whole)
     free(scratch.rows)
     free(scratch.side)
     free(scratch.sums)
@@ -269,23 +273,31 @@ cdef inline void _add_leaf(
     at += here.n_free
     if job.weight == NULL and n_values == 1:
         for i in range(here.n_violated):
-            scratch.sums[(at[i] >> job.shift) * N_SUMS] += value[0]
+            scratch.sums[at[i] >> job.shift][0] += value[0]
         return
     for i in range(here.n_violated):
-        pending = scratch.sums + (at[i] >> job.shift) * N_SUMS * n_values
+        pending = scratch.sums[at[i] >> job.shift]
         total = 1.0 if job.weight == NULL else weight[at[i] & mask]
         for v in range(n_values):
             pending[v] += value[v] * total
 
 
-cdef inline void _begin_side(Scratch* scratch, int32_t player, Side side, int64_t n_values) noexcept nogil:
-    cdef double* sums = scratch.sums + player * N_SUMS * n_values
+cdef inline void _begin_side(
+    Scratch* scratch, int32_t player, Side side, double* sums, int64_t n_values
+) noexcept nogil:
     cdef int64_t v
-    scratch.side[player] = side
-    for v in range(N_SUMS * n_values):
-        sums[v] = 0.0
+    scratch.side[player], scratch.sums[player] = side, sums
     for v in range(n_values):
+        sums[PENDING * n_values + v] = sums[FIRST * n_values + v] = 0.0
+        sums[LAST * n_values + v] = sums[ABSENT * n_values + v] = 0.0
         sums[SINCE * n_values + v] = scratch.within[v]
+
+
+cdef inline void _settle(const Scratch* scratch, double* sums, int64_t n_values) noexcept nogil:
+    """Add what the leaves since have given to those who violated nobody."""
+    cdef int64_t v
+    for v in range(n_values):
+        sums[v] += scratch.within[v] - sums[SINCE * n_values + v]
 
 
 cdef inline void _end_side(
@@ -294,11 +306,10 @@ cdef inline void _end_side(
     """Give the points of a side what the leaves below have added up, down to further tests."""
     cdef int64_t n_values = job.trees.n_values, size = job.points[player].size, v
     cdef int64_t state = 0, start, end
-    cdef double* sums = scratch.sums + player * N_SUMS * n_values
+    cdef double* sums = scratch.sums[player]
     cdef Side side = scratch.side[player]
     cdef double amount
-    for v in range(n_values):
-        sums[v] += scratch.within[v] - sums[SINCE * n_values + v]
+    _settle(scratch, sums, n_values)
     if job.points[player].is_line:
         for v in range(n_values):
             sums[FIRST * n_values + v] += sums[v]
@@ -343,7 +354,7 @@ cdef void _end_tree(const Job* job, Scratch* scratch, int64_t output, double* ta
     cdef double base
     for player in range(job.n_players):
         size, n_numbers = job.points[player].size, job.points[player].n_numbers
-        sums = scratch.sums + player * N_SUMS * n_values
+        sums = scratch.whole + player * N_SUMS * n_values
         for v in range(n_values if size else 0):
             curve = table + job.place[player] + (output + v) * size
             # Leaves below tests of the player: all but those that were pending on the whole side.
@@ -369,15 +380,16 @@ cdef int _walk(
     cdef const Node* node = job.trees.node + job.trees.root[tree]
     cdef Frame* frame
     cdef Lists here, left
-    cdef double* sums
-    cdef double* saved
+    cdef double* both
     cdef double* curve
     here.at, here.n_free, here.n_violated = 0, n_rows, 0
     if _make_room(scratch, n_rows) < 0:
         return -1
     for i in range(n_rows):
         scratch.rows[i] = <uint32_t> i
-    memset(scratch.sums, 0, job.n_players * n_sums * sizeof(double))
+    for i in range(job.n_players):
+        scratch.sums[i] = scratch.whole + i * n_sums
+    memset(scratch.whole, 0, job.n_players * n_sums * sizeof(double))
     memset(scratch.within, 0, n_values * sizeof(double))
     while True:
         n = here.n_free + here.n_violated
@@ -401,11 +413,10 @@ cdef int _walk(
                 job, node, first_row, &here, scratch.rows, not is_empty(frame.left),
                 not is_empty(frame.right), &left, &frame.right_rows,
             )
-            sums = scratch.sums + node.player * n_sums
-            for v in range(n_values):
-                sums[v] += scratch.within[v] - sums[SINCE * n_values + v]
-            memcpy(scratch.saved + 2 * (depth - 1) * n_sums, sums, n_sums * sizeof(double))
-            _begin_side(scratch, node.player, frame.left, n_values)
+            frame.above = scratch.sums[node.player]
+            _settle(scratch, frame.above, n_values)
+            both = scratch.both + 2 * (depth - 1) * n_sums
+            _begin_side(scratch, node.player, frame.left, both, n_values)
             node, here = job.trees.node + node.left, left
             continue
         if n:
@@ -415,21 +426,19 @@ cdef int _walk(
         while depth:
             frame = scratch.frame + depth - 1
             node = frame.node
-            sums = scratch.sums + node.player * n_sums
-            saved = scratch.saved + 2 * (depth - 1) * n_sums
+            both = scratch.both + 2 * (depth - 1) * n_sums
             curve = table + job.place[node.player] + output * job.points[node.player].size
             _end_side(job, scratch, node.player, curve)
             if frame.is_left:
-                memcpy(saved + n_sums, sums, n_sums * sizeof(double))
-                _begin_side(scratch, node.player, frame.right, n_values)
+                _begin_side(scratch, node.player, frame.right, both + n_sums, n_values)
                 frame.is_left = False
                 here, node = frame.right_rows, job.trees.node + node.right
                 break
             if job.points[node.player].is_line:
-                _join_sides(job, frame, n_values, saved + n_sums, sums, saved, curve)
+                _join_sides(job, frame, n_values, both, both + n_sums, frame.above, curve)
             for v in range(n_values):
-                saved[SINCE * n_values + v] = scratch.within[v]
-            memcpy(sums, saved, n_sums * sizeof(double))
+                frame.above[SINCE * n_values + v] = scratch.within[v]
+            scratch.sums[node.player] = frame.above
             scratch.side[node.player], scratch.top = frame.side, frame.top
             depth -= 1
         else:

@@ -121,10 +121,12 @@ cdef class Points:
         self.below, self.n_numbers = np.zeros(1, np.int32), self.size
         if is_line:
             n = int(n_codes[slots[0]])
-            self.below = np.searchsorted(self.codes[0], np.arange(n + 1)).astype(np.int32)
-            self.n_numbers = int(self.below[n])
-            if self.n_numbers == n:  # points are codes; a look-up would cost more than all else
-                self.below = np.empty(0, np.int32)
+            if self.size >= n and (n == 0 or self.codes[0, n - 1] == n - 1):
+                # Points are codes; a look-up would cost more than all else.
+                self.below, self.n_numbers = np.empty(0, np.int32), n
+            else:
+                self.below = np.searchsorted(self.codes[0], np.arange(n + 1)).astype(np.int32)
+                self.n_numbers = int(self.below[n])
         self._codes, self._below, self._place = self.codes, self.below, self.place
 
     cdef PointsView view(self) noexcept:

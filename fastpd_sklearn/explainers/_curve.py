@@ -517,7 +517,7 @@ def effective_breaks(points: np.ndarray, strict: bool, single: bool) -> np.ndarr
         With ``single`` they are float32 numbers: ``x <= t`` of a float32 ``x`` is ``x`` at most
         the largest float32 up to ``t``; ``x < t`` is ``x`` below the smallest float32 from ``t``.
     """
-    points = np.unique(np.asarray(points, dtype=np.float64))
+    points = _ascending(np.asarray(points, dtype=np.float64))
     if not single:
         return points
     towards = np.float32(np.inf if strict else -np.inf)
@@ -525,7 +525,12 @@ def effective_breaks(points: np.ndarray, strict: bool, single: bool) -> np.ndarr
         rounded = points.astype(np.float32)
         beyond = np.nextafter(rounded, towards)
     wrong = rounded < points if strict else rounded > points
-    return np.unique(np.where(wrong, beyond, rounded).astype(np.float64))
+    return _ascending(np.where(wrong, beyond, rounded).astype(np.float64))
+
+
+def _ascending(points: np.ndarray) -> np.ndarray:
+    """Different points in ascending order, as the core has them already."""
+    return points if np.all(points[:-1] < points[1:]) else np.unique(points)
 
 
 def piece_points(breaks: np.ndarray, strict: bool, single: bool) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -61,7 +62,6 @@ class TreeEngine(ABC):
         self.core = self._make_core(forest, owner, len(players))
         self.cover = forest.cover
         self.forest = forest
-        self.forest_digest = forest.digest()
         self.state_version = STATE_VERSION
         self.n_outputs = forest.n_outputs
         self.strict, self.single = forest.strict, forest.single
@@ -75,6 +75,11 @@ class TreeEngine(ABC):
     def walks(self) -> WalkModel:
         """The forest as rows walk through it, with players held at points."""
         return self.core.walks
+
+    @cached_property
+    def forest_digest(self) -> str:
+        """Tells whether two engines explain the same trees; asked for by merging and saving."""
+        return self.forest.digest()
 
     @abstractmethod
     def _make_coverage(self) -> Coverage | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -435,25 +434,25 @@ class ForestBuilder:
         n_nodes, root = len(left), np.int32(self._n_nodes)
         leaf = left < 0
         value = np.asarray(value, dtype=np.float64).reshape(n_nodes, -1)
-        is_categorical = np.broadcast_to(np.asarray(is_categorical, dtype=bool), n_nodes) & ~leaf
 
-        def flags(array) -> np.ndarray:
-            return np.asarray(array, dtype=bool) & ~leaf
+        def flags(array) -> np.ndarray | None:
+            return None if array is False else np.asarray(array, dtype=bool) & ~leaf
 
-        category_end, category = _category_lists(categories, np.flatnonzero(is_categorical), n_nodes)
+        is_categorical = flags(is_categorical)
+        listing = np.flatnonzero([] if is_categorical is None else is_categorical)
+        no_threshold = leaf if is_categorical is None else leaf | is_categorical
+        category_count, category = _category_lists(categories, listing, n_nodes)
         self._trees.append(
             {
                 "left": np.where(leaf, np.int32(-1), left + root),
                 "right": np.where(leaf, np.int32(-1), np.asarray(right, dtype=np.int32) + root),
                 "feature": np.where(leaf, np.int32(-1), np.asarray(feature, dtype=np.int32)),
-                "threshold": np.where(
-                    leaf | is_categorical, np.nan, np.asarray(threshold, dtype=np.float64)
-                ),
+                "threshold": np.where(no_threshold, np.nan, np.asarray(threshold, np.float64)),
                 "missing_left": flags(missing_left),
                 "zero_as_missing": flags(zero_as_missing),
                 "is_categorical": is_categorical,
                 "listed_left": flags(listed_left),
-                "category_end": category_end,
+                "category_count": category_count,
                 "category": category,
                 "value": np.where(leaf[:, None], value, 0.0),
                 "cover": np.asarray(cover, dtype=np.float64),
@@ -501,17 +500,24 @@ class ForestBuilder:
         def join(name: str, dtype, shape=(0,)) -> np.ndarray:
             return np.concatenate([np.empty(shape, dtype), *(t[name] for t in trees)])
 
+        def join_flags(name: str) -> np.ndarray:
+            joined = np.zeros(start[-1], bool)
+            for tree, first, last in zip(trees, start[:-1], start[1:], strict=True):
+                if tree[name] is not None:
+                    joined[first:last] = tree[name]
+            return joined
+
         forest = Forest(
             tree_start=start,
             left=join("left", np.int32),
             right=join("right", np.int32),
             feature=join("feature", np.int32),
             threshold=join("threshold", np.float64),
-            missing_left=join("missing_left", bool),
-            zero_as_missing=join("zero_as_missing", bool),
-            is_categorical=join("is_categorical", bool),
-            listed_left=join("listed_left", bool),
-            category_start=np.concatenate([np.zeros(1, np.int64), *_category_ends(trees)]),
+            missing_left=join_flags("missing_left"),
+            zero_as_missing=join_flags("zero_as_missing"),
+            is_categorical=join_flags("is_categorical"),
+            listed_left=join_flags("listed_left"),
+            category_start=_category_start(trees, start),
             category=join("category", np.int32),
             value=join("value", np.float64, (0, width)),
             cover=join("cover", np.float64),
@@ -527,22 +533,25 @@ class ForestBuilder:
         return forest
 
 
-def _category_lists(categories, nodes: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many categories are listed up to the end of each node's list, and all of them."""
-    count, lists = np.zeros(n_nodes, np.int64), [np.empty(0, np.int32)]
-    if len(nodes):
-        lists += [np.unique(np.asarray(categories[node], dtype=np.int32)) for node in nodes]
-        count[nodes] = [len(listed) for listed in lists[1:]]
-        np.cumsum(count, out=count)
+def _category_lists(
+    categories, nodes: np.ndarray, n_nodes: int
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """How many categories each node lists, and all of them."""
+    if not len(nodes):
+        return None, np.empty(0, np.int32)
+    lists = [np.unique(np.asarray(categories[node], dtype=np.int32)) for node in nodes]
+    count = np.zeros(n_nodes, np.int64)
+    count[nodes] = [len(listed) for listed in lists]
     return count, np.concatenate(lists)
 
 
-def _category_ends(trees: list[dict]) -> Iterator[np.ndarray]:
-    """Where the lists of the nodes of each tree end among those of all trees."""
-    n_before = 0
-    for tree in trees:
-        yield tree["category_end"] + n_before
-        n_before += len(tree["category"])
+def _category_start(trees: list[dict], start: np.ndarray) -> np.ndarray:
+    """Where the list of each node of all trees starts, and where the last one ends."""
+    count = np.zeros(start[-1] + 1, np.int64)
+    for tree, first, last in zip(trees, start[:-1], start[1:], strict=True):
+        if tree["category_count"] is not None:
+            count[first + 1 : last + 1] = tree["category_count"]
+    return np.cumsum(count, out=count) if any(len(tree["category"]) for tree in trees) else count
 
 
 FOREST_ARRAYS = {

@@ -9,13 +9,23 @@ from scipy import sparse
 
 from fastpd_sklearn.forest import _frames
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
+from fastpd_sklearn.forest._nodes_met import nodes_met
 from fastpd_sklearn.forest._registry import Reading
 from fastpd_sklearn.forest._rows import take
 
 PLAIN, MISSING, UNSEEN = range(3)
 """How far made rows may go: known values, missing ones too, unseen categories too."""
 
-MOST_ROWS = 5000
+MOST_ROWS = 2000
+_LEAST_ROWS = 800
+"""Rows for a forest of so many nodes that each row takes long."""
+
+_MOST_VISITS = 2**26
+"""Rows times nodes, as long as there are not too few rows."""
+
+_MOST_OTHERS = 2**14
+"""Nodes beside those that the given rows meet, of which some are chosen."""
+
 _ROWS_PER_VALUE = 16
 _BLOCK_SIZE = 2**23
 
@@ -24,7 +34,8 @@ def made_rows(reading: Reading, X, furthest: int, rng: np.random.RandomState) ->
     """Rows of ``X`` with columns set to the values at which the forest decides.
 
     Those are the thresholds and their two neighbours, missing values, the categories and an
-    unseen one. At first one column of a row is set, later others with it.
+    unseen one. At first one column of a row is set, later others with it. A threshold is first
+    of all put into a row that meets its node, so that the node has to decide it.
 
     Parameters
     ----------
@@ -43,17 +54,19 @@ def made_rows(reading: Reading, X, furthest: int, rng: np.random.RandomState) ->
     values = _values_by_column(reading, X, furthest, rng)
     if not values:
         return
-    column = np.repeat(list(values), [len(v) for v in values.values()])
-    place = np.concatenate([np.arange(len(v)) for v in values.values()])
+    column = np.repeat(list(values), [len(v) for v, _ in values.values()])
+    place = np.concatenate([np.arange(len(v)) for v, _ in values.values()])
+    home = np.concatenate([rows for _, rows in values.values()])
     order = rng.permutation(len(column))
-    n_rows = min(MOST_ROWS, _ROWS_PER_VALUE * len(order))
+    n_rows = min(_most_rows(reading.forest), _ROWS_PER_VALUE * len(order))
     block = max(1, _BLOCK_SIZE // X.shape[1])
     for start in range(0, n_rows, block):
         lap, turn = np.divmod(np.arange(start, min(start + block, n_rows)), len(order))
         pair = order[turn]
-        base = take(X, rng.randint(X.shape[0], size=len(pair)))
+        anywhere = rng.randint(X.shape[0], size=len(pair))
+        base = take(X, np.where((home[pair] >= 0) & (lap == 0), home[pair], anywhere))
         changes = {}
-        for j, special in values.items():
+        for j, (special, _) in values.items():
             chosen = column[pair] == j
             others = ~chosen & (lap % 2 == 1) & (rng.random_sample(len(pair)) < 0.5)
             which = np.where(chosen, place[pair], rng.randint(len(special), size=len(pair)))
@@ -62,49 +75,83 @@ def made_rows(reading: Reading, X, furthest: int, rng: np.random.RandomState) ->
         yield _with_values(base, changes)
 
 
+def _most_rows(forest: Forest) -> int:
+    return min(MOST_ROWS, max(_LEAST_ROWS, _MOST_VISITS // forest.n_nodes))
+
+
 # -- the values ----------------------------------------------------------------------------
 
 
-def _values_by_column(reading: Reading, X, furthest: int, rng) -> dict[int, np.ndarray]:
-    """For every column that the forest tests, a share of its values in random order."""
+def _values_by_column(
+    reading: Reading, X, furthest: int, rng: np.random.RandomState
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """For every column that the forest tests, a share of its values in random order.
+
+    With each value comes the row of ``X`` that meets its node, or -1.
+    """
     forest = reading.forest
-    inner = np.flatnonzero(forest.left >= 0)
-    if not len(inner):
+    if np.all(forest.left < 0):
         return {}
-    inner = inner[np.argsort(forest.feature[inner], kind="stable")]
-    used, starts = np.unique(forest.feature[inner], return_index=True)
+    nodes, rows = _some_nodes(forest, reading.input_map.settled(X).open(X).to_array(), rng)
+    order = np.argsort(forest.feature[nodes], kind="stable")
+    nodes, rows = nodes[order], rows[order]
+    used, starts = np.unique(forest.feature[nodes], return_index=True)
     share = max(1, MOST_ROWS // len(used))
     values = {}
-    for j, nodes in zip(used.tolist(), np.split(inner, starts[1:]), strict=True):
-        nodes = rng.permutation(nodes)[:share]
-        special = _special_values(reading, X, j, nodes, furthest)
+    for j, first, last in zip(used.tolist(), starts, [*starts[1:], len(nodes)], strict=True):
+        chosen = slice(first, min(first + share, last))
+        special, home = _special_values(reading, X, j, nodes[chosen], rows[chosen], furthest)
         if len(special):
-            values[j] = rng.permutation(special)[:share]
+            kept = rng.permutation(len(special))[:share]
+            values[j] = special[kept], home[kept]
     return values
 
 
-def _special_values(reading: Reading, X, j: int, nodes: np.ndarray, furthest: int) -> np.ndarray:
+def _some_nodes(
+    forest: Forest, inputs: np.ndarray, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes of all columns with rows that meet them, before others, with -1."""
+    met, rows = nodes_met(forest, inputs, rng)
+    last = np.full(forest.n_inputs + 1, -1)
+    last[forest.feature] = np.arange(forest.n_nodes)  # so that no column is left out
+    some = np.arange(forest.n_nodes)
+    if len(some) > _MOST_OTHERS:
+        some = rng.randint(forest.n_nodes, size=_MOST_OTHERS)
+    others = np.concatenate([some[forest.left[some] >= 0], last[:-1][last[:-1] >= 0]])
+    others = rng.permutation(np.setdiff1d(others, met))
+    return np.concatenate([met, others]), np.concatenate([rows, np.full(len(others), -1)])
+
+
+def _special_values(
+    reading: Reading, X, j: int, nodes: np.ndarray, rows: np.ndarray, furthest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values of a column at which some nodes decide, and rows to put them into."""
     forest, input_map = reading.forest, reading.input_map.settled(X)
     labels = input_map.open(X).labels(j)
     if labels is not None:
         values, unseen = _labels_at(_frames.column(X, j) if _frames.is_frame(X) else None, labels)
         unseen = [] if input_map.unknown is None else unseen
     elif _frames.is_frame(X) and _frames.is_categorical(_frames.column(X, j)):
-        return np.empty(0)  # numbers in the guise of labels: others would have no label
+        return np.empty(0), np.empty(0, int)  # numbers as labels: others would have no label
     elif forest.is_categorical[nodes[0]]:
         values, unseen = _codes_at(forest, nodes)
     else:
-        values, unseen = _numbers_at(forest, nodes, _float_type(forest, X, j)), []
+        values, rows = _numbers_at(forest, nodes, rows, _float_type(forest, X, j))
+        unseen = []
         if sparse.issparse(X):
             # LightGBM itself reads this one value in two ways, by the format of the matrix.
-            values = values[np.abs(values) != ZERO_THRESHOLD]
+            kept = np.abs(values) != ZERO_THRESHOLD
+            values, rows = values[kept], rows[kept]
     takes_missing = input_map.allow_nan and (labels is None or input_map.missing_labels)
     missing = [np.nan] if takes_missing else []
     if labels is None and not np.isnan(input_map.missing):
         missing.append(float(input_map.missing))
+    is_number = labels is None and not forest.is_categorical[nodes[0]]
+    home = rows if is_number else np.full(len(values), -1)
     values = [*values, *(missing if furthest >= MISSING else [])]
     values = [*values, *(unseen if furthest >= UNSEEN else [])]
-    return np.array(values, dtype=np.float64 if labels is None else object)
+    home = np.append(home, np.full(len(values) - len(home), -1))
+    return np.array(values, dtype=np.float64 if labels is None else object), home
 
 
 def _labels_at(series, known: np.ndarray) -> tuple[list, list]:
@@ -133,18 +180,22 @@ def _codes_at(forest: Forest, nodes: np.ndarray) -> tuple[np.ndarray, list[float
     return listed, [largest + 1.0, largest + 0.5, -1.0]
 
 
-def _numbers_at(forest: Forest, nodes: np.ndarray, dtype) -> np.ndarray:
-    """Thresholds and their neighbours among the floats of a type, as far as finite."""
+def _numbers_at(
+    forest: Forest, nodes: np.ndarray, rows: np.ndarray, dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Thresholds and their neighbours among the floats of a type, as far as finite, with rows."""
     edges = forest.threshold[nodes]
     if forest.zero_as_missing[nodes].any():
         edges = np.concatenate([edges, [0.0, ZERO_THRESHOLD, -ZERO_THRESHOLD]])
-    if forest.is_linear:
-        edges = edges[np.isfinite(edges)]  # a slope times the largest number would be infinite
+        rows = np.append(rows, [-1, -1, -1])
+    if forest.is_linear:  # a slope times the largest number would be infinite
+        rows, edges = rows[np.isfinite(edges)], edges[np.isfinite(edges)]
     with np.errstate(over="ignore"):
         near = edges.astype(dtype)
         values = np.concatenate([near, np.nextafter(near, -np.inf), np.nextafter(near, np.inf)])
     values = values.astype(dtype).astype(np.float64)
-    return np.unique(values[np.isfinite(values)])
+    values, first = np.unique(values, return_index=True)
+    return values[np.isfinite(values)], np.tile(rows, 3)[first][np.isfinite(values)]
 
 
 def _float_type(forest: Forest, X, j: int):
