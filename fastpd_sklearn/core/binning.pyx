@@ -15,6 +15,7 @@ from fastpd_sklearn.core.routing cimport BinnedRows, NodeTests
 
 import numpy as np
 
+from fastpd_sklearn.core.nodes import tested_columns
 from fastpd_sklearn.core.routing import BinnedRows, NodeTests
 from fastpd_sklearn.core.thresholds import rank_thresholds
 
@@ -75,10 +76,7 @@ category
         category_start, category, double zero, bint strict, bint single,
     ):
         self.strict, self.single = strict, single
-        n_tests = np.bincount(feature + 1)[1:]
-        self.columns = np.flatnonzero(n_tests).astype(np.int64)
-        slot_of_column = np.append(np.cumsum(n_tests > 0, dtype=np.int32) - 1, np.int32(-1))
-        slot = slot_of_column[feature]  # the last one at leaves
+        self.columns, slot = tested_columns(feature, feature.max(initial=-1) + 1)
         special = np.flatnonzero(is_categorical | zero_as_missing)
         zone = {s: _zone_edges(zero, strict) for s in np.unique(slot[zero_as_missing]).tolist()}
         edges, span = rank_thresholds(

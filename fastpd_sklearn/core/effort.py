@@ -16,6 +16,7 @@ import numpy as np
 
 from fastpd_sklearn.core.attribution import Rules
 from fastpd_sklearn.core.geometry import Geometry, Units
+from fastpd_sklearn.core.nodes import leaf_depth_sums
 
 TABLE_VALUE, TABLE_PATTERN, TABLE_LEAF, TABLE_LOOK_UP = 0.3, 2.5, 1800.0, 1.8
 """An operation on a leaf's values, a pattern at a leaf, a leaf, and a row at a table."""
@@ -224,15 +225,14 @@ def background_effort(forest, n_rows: int) -> BackgroundEffort:
     -------
     BackgroundEffort
     """
-    depth = forest.leaf_depths()
-    if not len(depth):
+    if not forest.n_nodes:
         return BackgroundEffort(0.0, 0.0)
+    sums, times = leaf_depth_sums(forest.tree_start, forest.left, forest.right)
     n_leaves = (np.diff(forest.tree_start) + 1) // 2
-    mean = np.add.reduceat(depth, np.cumsum(n_leaves) - n_leaves, dtype=np.float64) / n_leaves
-    times = np.bincount(depth)
+    mean = sums / n_leaves
     possible = 2.0 ** np.minimum(np.arange(len(times)), forest.n_inputs)
     n_masks = times @ np.minimum(possible, n_rows)
     return BackgroundEffort(
-        WALKED_ROW * n_rows * (mean**2).sum() + WALKED_LEAF * len(depth),
-        (COUNTED_LEAF + COUNTED_ROW * n_rows) * len(depth) + COUNTED_MASK * n_masks,
+        WALKED_ROW * n_rows * (mean**2).sum() + WALKED_LEAF * n_leaves.sum(),
+        (COUNTED_LEAF + COUNTED_ROW * n_rows) * n_leaves.sum() + COUNTED_MASK * n_masks,
     )

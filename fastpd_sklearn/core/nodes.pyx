@@ -86,10 +86,72 @@ def node_depths(const int32_t[::1] left, const int32_t[::1] right):
     -------
     ndarray of shape (n_nodes,), int32
     """
-    depths = np.zeros(left.shape[0], np.int32)
+    cdef int64_t n_nodes = left.shape[0], node, beyond
+    depths = np.zeros(n_nodes + 1, np.int32)
     cdef int32_t[::1] depth = depths
+    for node in range(n_nodes):
+        beyond = n_nodes if left[node] < 0 else 0  # where leaves may write: a branch would cost more
+        depth[left[node] if beyond == 0 else beyond] = depth[node] + 1
+        depth[right[node] if beyond == 0 else beyond] = depth[node] + 1
+    return depths[:n_nodes]
+
+
+def leaf_depth_sums(
+    const int64_t[::1] tree_start, const int32_t[::1] left, const int32_t[::1] right
+):
+    """How deep the leaves are.
+
+    Parameters
+    ----------
+    tree_start : ndarray of shape (n_trees + 1,), int64
+    left, right : ndarray of shape (n_nodes,), int32
+
+    Returns
+    -------
+    sums : ndarray of shape (n_trees,), int64
+        Number of tests on the way to each leaf of a tree, added up.
+    times : ndarray of int64
+        Leaves of the forest by their number of tests.
+    """
+    depths = node_depths(left, right)
+    cdef const int32_t[::1] depth = depths
+    sums, times = np.zeros(tree_start.shape[0] - 1, np.int64), np.zeros(depths.max() + 1, np.int64)
+    cdef int64_t[::1] total = sums, count = times
+    cdef int64_t t, node, is_leaf
+    for t in range(total.shape[0]):
+        for node in range(tree_start[t], tree_start[t + 1]):
+            is_leaf = left[node] < 0
+            total[t] += is_leaf * depth[node]
+            count[depth[node]] += is_leaf
+    return sums, times
+
+
+def tested_columns(const int32_t[::1] feature, int64_t n_columns):
+    """Which columns are tested, and the place of each node's column among them.
+
+    Parameters
+    ----------
+    feature : ndarray of shape (n_nodes,), int32
+        -1 at leaves.
+    n_columns : int
+
+    Returns
+    -------
+    columns : ndarray of int64, ascending
+    slot : ndarray of shape (n_nodes,), int32
+        -1 at leaves.
+    """
+    # Half of the nodes are leaves, in no order that a processor could foretell: so no branches.
+    is_tested = np.zeros(n_columns + 1, bool)
+    cdef uint8_t[::1] tested = is_tested.view(np.uint8)
     cdef int64_t node
-    for node in range(left.shape[0]):
-        if left[node] >= 0:
-            depth[left[node]] = depth[right[node]] = depth[node] + 1
-    return depths
+    for node in range(feature.shape[0]):
+        tested[feature[node] + 1] = 1
+    is_tested[0] = False
+    places = np.cumsum(is_tested, dtype=np.int32) - np.int32(1)
+    cdef const int32_t[::1] place = places
+    slots = np.empty(feature.shape[0], np.int32)
+    cdef int32_t[::1] slot = slots
+    for node in range(feature.shape[0]):
+        slot[node] = place[feature[node] + 1]
+    return np.flatnonzero(is_tested[1:]), slots

@@ -56,27 +56,27 @@ cdef extern from "walking.h" nogil:
         const uint32_t*, const uint8_t*, uint32_t, const uint32_t*, int64_t, uint32_t*, uint32_t*
     )
     void send_violated_8(
-        const uint8_t*, uint8_t, uint8_t, uint32_t, int, bint, bint, const uint32_t*, int64_t,
+        const uint8_t*, uint8_t, uint8_t, uint32_t, uint32_t, bint, bint, const uint32_t*, int64_t,
         uint32_t*, int64_t*, uint32_t*, int64_t*,
     )
     void send_violated_16(
-        const uint16_t*, uint16_t, uint16_t, uint32_t, int, bint, bint, const uint32_t*, int64_t,
+        const uint16_t*, uint16_t, uint16_t, uint32_t, uint32_t, bint, bint, const uint32_t*, int64_t,
         uint32_t*, int64_t*, uint32_t*, int64_t*,
     )
     void send_violated_32(
-        const uint32_t*, uint32_t, uint32_t, uint32_t, int, bint, bint, const uint32_t*, int64_t,
+        const uint32_t*, uint32_t, uint32_t, uint32_t, uint32_t, bint, bint, const uint32_t*, int64_t,
         uint32_t*, int64_t*, uint32_t*, int64_t*,
     )
     void send_violated_table_8(
-        const uint8_t*, const uint8_t*, uint32_t, uint32_t, int, bint, bint, const uint32_t*,
+        const uint8_t*, const uint8_t*, uint32_t, uint32_t, uint32_t, bint, bint, const uint32_t*,
         int64_t, uint32_t*, int64_t*, uint32_t*, int64_t*,
     )
     void send_violated_table_16(
-        const uint16_t*, const uint8_t*, uint32_t, uint32_t, int, bint, bint, const uint32_t*,
+        const uint16_t*, const uint8_t*, uint32_t, uint32_t, uint32_t, bint, bint, const uint32_t*,
         int64_t, uint32_t*, int64_t*, uint32_t*, int64_t*,
     )
     void send_violated_table_32(
-        const uint32_t*, const uint8_t*, uint32_t, uint32_t, int, bint, bint, const uint32_t*,
+        const uint32_t*, const uint8_t*, uint32_t, uint32_t, uint32_t, bint, bint, const uint32_t*,
         int64_t, uint32_t*, int64_t*, uint32_t*, int64_t*,
     )
 
@@ -188,7 +188,7 @@ cdef inline void _send(
     cdef const uint32_t* at = rows + here.at
     cdef uint32_t* to_left = rows + left.at
     cdef uint32_t* to_right = rows + right.at
-    cdef uint32_t player = node.player, gone
+    cdef uint32_t mask = (<uint32_t> 1 << job.shift) - 1, gone = <uint32_t> node.player << job.shift
     cdef int64_t n = here.n_free, i, n_left = 0, n_right = 0
     if node.table >= 0:
         if width == 1:
@@ -215,7 +215,6 @@ cdef inline void _send(
             <const uint32_t*> column, node.low, node.span, at, n, to_left, to_right
         )
     right.n_free = n - left.n_free
-    gone = player << job.shift
     at += n
     n = here.n_violated
     if left_open:
@@ -230,36 +229,37 @@ cdef inline void _send(
     to_right += right.n_free
     if node.table >= 0:
         if width == 1:
-            send_violated_table_8(column, table, node.span, player, job.shift, left_open,
+            send_violated_table_8(column, table, node.span, gone, mask, left_open,
                                   right_open, at, n, to_left, &n_left, to_right, &n_right)
         elif width == 2:
-            send_violated_table_16(<const uint16_t*> column, table, node.span, player, job.shift,
+            send_violated_table_16(<const uint16_t*> column, table, node.span, gone, mask,
                                    left_open, right_open, at, n, to_left, &n_left, to_right,
                                    &n_right)
         else:
-            send_violated_table_32(<const uint32_t*> column, table, node.span, player, job.shift,
+            send_violated_table_32(<const uint32_t*> column, table, node.span, gone, mask,
                                    left_open, right_open, at, n, to_left, &n_left, to_right,
                                    &n_right)
     elif width == 1:
-        send_violated_8(column, <uint8_t> node.low, <uint8_t> node.span, player, job.shift,
+        send_violated_8(column, <uint8_t> node.low, <uint8_t> node.span, gone, mask,
                         left_open, right_open, at, n, to_left, &n_left, to_right, &n_right)
     elif width == 2:
         send_violated_16(<const uint16_t*> column, <uint16_t> node.low, <uint16_t> node.span,
-                         player, job.shift, left_open, right_open, at, n, to_left, &n_left,
+                         gone, mask, left_open, right_open, at, n, to_left, &n_left,
                          to_right, &n_right)
     else:
-        send_violated_32(<const uint32_t*> column, node.low, node.span, player, job.shift,
+        send_violated_32(<const uint32_t*> column, node.low, node.span, gone, mask,
                          left_open, right_open, at, n, to_left, &n_left, to_right, &n_right)
     left.n_violated, right.n_violated = n_left, n_right
 
 
 cdef inline void _add_leaf(
-    const Job* job, Scratch* scratch, const double* value, int64_t first_row, const Lists* here
+    const Job* job, Scratch* scratch, const double* value, int64_t n_values, int64_t first_row,
+    const Lists* here,
 ) noexcept nogil:
     """Add a leaf to the sums of the players that its rows have violated."""
     cdef const uint32_t* at = scratch.rows + here.at
     cdef const double* weight = job.weight + first_row
-    cdef int64_t n_values = job.trees.n_values, i, v
+    cdef int64_t i, v
     cdef uint32_t mask = (<uint32_t> 1 << job.shift) - 1
     cdef double total = 0.0
     cdef double* pending
@@ -301,11 +301,10 @@ cdef inline void _settle(const Scratch* scratch, double* sums, int64_t n_values)
 
 
 cdef inline void _end_side(
-    const Job* job, Scratch* scratch, int32_t player, double* table
+    const Job* job, Scratch* scratch, int32_t player, int64_t n_values, double* table
 ) noexcept nogil:
     """Give the points of a side what the leaves below have added up, down to further tests."""
-    cdef int64_t n_values = job.trees.n_values, size = job.points[player].size, v
-    cdef int64_t state = 0, start, end
+    cdef int64_t size = job.points[player].size, state = 0, start, end, v
     cdef double* sums = scratch.sums[player]
     cdef Side side = scratch.side[player]
     cdef double amount
@@ -370,12 +369,12 @@ cdef void _end_tree(const Job* job, Scratch* scratch, int64_t output, double* ta
                     curve[n_numbers] -= sums[LAST * n_values + v]
 
 
-cdef int _walk(
-    const Job* job, int64_t tree, int64_t first_row, int64_t n_rows, Scratch* scratch,
-    double* base, double* table,
+cdef inline int _walk(
+    const Job* job, int64_t n_values, int64_t tree, int64_t first_row, int64_t n_rows,
+    Scratch* scratch, double* base, double* table,
 ) noexcept nogil:
     """Take some rows through a tree."""
-    cdef int64_t n_values = job.trees.n_values, n_sums = N_SUMS * n_values, depth = 0, i, v, n
+    cdef int64_t n_sums = N_SUMS * n_values, depth = 0, i, v, n
     cdef int64_t output = job.trees.tree_output[tree]
     cdef const Node* node = job.trees.node + job.trees.root[tree]
     cdef Frame* frame
@@ -421,14 +420,14 @@ cdef int _walk(
             continue
         if n:
             _add_leaf(
-                job, scratch, job.trees.leaf_value + node.slot * n_values, first_row, &here
+                job, scratch, job.trees.leaf_value + node.slot * n_values, n_values, first_row, &here
             )
         while depth:
             frame = scratch.frame + depth - 1
             node = frame.node
             both = scratch.both + 2 * (depth - 1) * n_sums
             curve = table + job.place[node.player] + output * job.points[node.player].size
-            _end_side(job, scratch, node.player, curve)
+            _end_side(job, scratch, node.player, n_values, curve)
             if frame.is_left:
                 _begin_side(scratch, node.player, frame.right, both + n_sums, n_values)
                 frame.is_left = False
@@ -452,7 +451,8 @@ cdef int _walk(
 cdef int _walk_group(
     const Job* job, int64_t first_tree, int64_t last_tree, double* base, double* table
 ) noexcept nogil:
-    cdef int64_t t, i, row, most = <int64_t> 1 << job.shift
+    cdef int64_t t, i, row, n_rows, n_values = job.trees.n_values
+    cdef int64_t most = <int64_t> 1 << job.shift
     cdef Scratch scratch
     cdef int status = _scratch_init(&scratch, job)
     if status == 0:
@@ -460,11 +460,12 @@ cdef int _walk_group(
             scratch.side[i] = whole_side(&job.points[i], scratch.arena, &scratch.top)
         for i in range((job.codes.n_rows + most - 1) // most):
             row = i * most
+            n_rows = min(most, job.codes.n_rows - row)
             for t in range(first_tree, last_tree):
-                if status == 0:
-                    status = _walk(
-                        job, t, row, min(most, job.codes.n_rows - row), &scratch, base, table
-                    )
+                if status == 0 and n_values == 1:  # for the compiler, which leaves out the loops
+                    status = _walk(job, 1, t, row, n_rows, &scratch, base, table)
+                elif status == 0:
+                    status = _walk(job, n_values, t, row, n_rows, &scratch, base, table)
     _scratch_free(&scratch)
     return status
 

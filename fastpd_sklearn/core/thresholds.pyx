@@ -4,7 +4,6 @@ A forest of unpruned trees has a million thresholds and more. They are sorted by
 bits, in time that is linear in their number.
 """
 
-from libc.math cimport INFINITY, nextafterf
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -50,68 +49,78 @@ def rank_thresholds(
         Zero at nodes without a threshold.
     """
     cdef const uint8_t[::1] categorical = is_categorical.view(np.uint8)
-    cdef int64_t n_nodes = slot.shape[0], node, s, n, most = 0
-    starts = np.zeros(n_slots + 1, np.int64)
+    cdef int64_t n_nodes = slot.shape[0], node, s, n, most, is_number
+    # Nodes without a threshold have a slot of their own, before the others, in which each takes
+    # the place of the one before: a branch could not be foretold.
+    starts = np.zeros(n_slots + 2, np.int64)
     cdef int64_t[::1] start = starts
     for node in range(n_nodes):
-        if slot[node] >= 0 and not categorical[node]:
-            start[slot[node] + 1] += 1
+        is_number = (slot[node] >= 0) & (categorical[node] == 0)
+        start[is_number * (slot[node] + 1) + 1] += is_number
     for s, found in extra.items():
-        start[s + 1] += len(found)
+        start[s + 2] += len(found)
+    starts[1] = 1
     most = starts.max()
     np.cumsum(starts, out=starts)
     places = starts.copy()
     cdef int64_t[::1] place = places
-    entries, spare = np.empty(starts[n_slots] + 1, ENTRY), np.empty(most + 1, ENTRY)
+    entries, spare = np.empty(starts[n_slots + 1], ENTRY), np.empty(most, ENTRY)
     cdef uint8_t[::1] entry_bytes = entries.view(np.uint8), spare_bytes = spare.view(np.uint8)
     cdef Entry* entry = <Entry*> &entry_bytes[0]
     cdef double edge
     for node in range(n_nodes):
-        if slot[node] >= 0 and not categorical[node]:
-            edge = threshold[node]
-            if single:
-                edge = _as_single(edge, strict)
-            entry[place[slot[node]]].key = _key(edge)
-            entry[place[slot[node]]].node = node
-            place[slot[node]] += 1
+        is_number = (slot[node] >= 0) & (categorical[node] == 0)
+        s = is_number * (slot[node] + 1)
+        entry[place[s]].key = _key(threshold[node], strict, single)
+        entry[place[s]].node = node
+        place[s] += is_number
     for s, found in extra.items():
         for edge in found:
-            entry[place[s]].key, entry[place[s]].node = _key(edge), NOWHERE
-            place[s] += 1
-    ranks, edges = np.zeros(n_nodes, np.uint32), np.empty(starts[n_slots] + 1)
+            entry[place[s + 1]].key = _key(edge, strict, single)
+            entry[place[s + 1]].node = NOWHERE
+            place[s + 1] += 1
+    ranks, edges = np.zeros(n_nodes, np.uint32), np.empty(starts[n_slots + 1])
     cdef uint32_t[::1] rank = ranks
-    cdef double[::1] found_edges = edges
+    cdef double[::1] edge_of = edges
     lists = []
-    for s in range(n_slots):
+    for s in range(1, n_slots + 1):
         n = start[s + 1] - start[s]
-        _sort(entry + start[s], <Entry*> &spare_bytes[0], n)
-        n = _number(entry + start[s], n, &found_edges[start[s]], &rank[0])
+        if n:
+            _sort(entry + start[s], <Entry*> &spare_bytes[0], n)
+            n = _number(entry + start[s], n, single, &edge_of[start[s]], &rank[0])
         lists.append(edges[start[s]:start[s] + n])
     return lists, ranks
 
 
-cdef inline double _as_single(double threshold, bint strict) noexcept nogil:
-    cdef float rounded = <float> threshold
-    if strict and rounded < threshold:
-        return nextafterf(rounded, INFINITY)
-    if not strict and rounded > threshold:
-        return nextafterf(rounded, -INFINITY)
-    return rounded
-
-
-cdef inline uint64_t _key(double x) noexcept nogil:
-    """The bits of a number as an integer that ascends with it."""
+cdef inline uint64_t _key(double x, bint strict, bint single) noexcept nogil:
+    """An integer that ascends with a threshold."""
     cdef uint64_t bits
-    x += 0.0  # both zeros are one
-    memcpy(&bits, &x, sizeof(bits))
-    return ~bits if bits >> 63 else bits | (<uint64_t> 1 << 63)
+    cdef uint32_t few, zero = <uint32_t> 1 << 31
+    cdef float rounded
+    if not single:
+        x += 0.0  # both zeros are one
+        memcpy(&bits, &x, sizeof(bits))
+        return bits ^ (-(bits >> 63) | <uint64_t> 1 << 63)
+    rounded = <float> x
+    memcpy(&few, &rounded, sizeof(few))
+    few ^= -(few >> 31) | zero
+    few += strict & (rounded < x)  # the next float32
+    few -= (not strict) & (rounded > x)
+    return few + (few == zero - 1)
 
 
-cdef inline double _number_of(uint64_t key) noexcept nogil:
-    cdef uint64_t bits = key & ~(<uint64_t> 1 << 63) if key >> 63 else ~key
+cdef inline double _threshold(uint64_t key, bint single) noexcept nogil:
+    """The threshold that has a key."""
+    cdef uint64_t bits = key ^ (((key >> 63) - 1) | <uint64_t> 1 << 63)
+    cdef uint32_t few = <uint32_t> key
     cdef double x
-    memcpy(&x, &bits, sizeof(x))
-    return x
+    cdef float rounded
+    if not single:
+        memcpy(&x, &bits, sizeof(x))
+        return x
+    few ^= ((few >> 31) - 1) | <uint32_t> 1 << 31
+    memcpy(&rounded, &few, sizeof(rounded))
+    return rounded
 
 
 cdef void _sort(Entry* entry, Entry* spare, int64_t n) noexcept nogil:
@@ -153,14 +162,14 @@ cdef void _sort(Entry* entry, Entry* spare, int64_t n) noexcept nogil:
 
 
 cdef int64_t _number(
-    const Entry* entry, int64_t n, double* edge, uint32_t* rank
+    const Entry* entry, int64_t n, bint single, double* edge, uint32_t* rank
 ) noexcept nogil:
     """Number the different keys; how many there are."""
     cdef int64_t i, last = -1
     for i in range(n):
         if i == 0 or entry[i].key != entry[i - 1].key:
             last += 1
-            edge[last] = _number_of(entry[i].key)
+            edge[last] = _threshold(entry[i].key, single)
         if entry[i].node != NOWHERE:
             rank[entry[i].node] = <uint32_t> last
     return last + 1

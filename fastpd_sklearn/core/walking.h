@@ -89,9 +89,16 @@ static inline Segment joined(Segment segment, int32_t player)
         *n_right = r;                                                                      \
     }
 
+/* Loops that need all registers for themselves. */
+#ifdef __GNUC__
+#define LONE __attribute__((noinline, unused)) static
+#else
+#define LONE static
+#endif
+
 /* Deal rows to the two sides of a node, see single_walk.pyx: those that have violated no player,
  * given by number, of which `send` counts the left ones; and those that have violated one,
- * given by number and, from `shift` on, by player. Rows that have violated the player that is
+ * given by number (the bits of `mask`) and by player (the others). Rows that have violated the player that is
  * tested go to both sides, where these are open. Both lists need room for all; there is no branch. */
 #define DEFINE_SEND(NAME, CODE, RULE, PARAMETERS)                                          \
     static inline int64_t send_##NAME(const CODE *code, PARAMETERS, const uint32_t *at,    \
@@ -109,17 +116,16 @@ static inline Segment joined(Segment segment, int32_t player)
         }                                                                                  \
         return l;                                                                          \
     }                                                                                      \
-    static inline void send_violated_##NAME(                                               \
-        const CODE *code, PARAMETERS, uint32_t player, int shift, int left_open,           \
+    LONE void send_violated_##NAME(                                                        \
+        const CODE *code, PARAMETERS, uint32_t player, uint32_t mask, int left_open,       \
         int right_open, const uint32_t *at, int64_t n, uint32_t *left, int64_t *n_left,    \
         uint32_t *right, int64_t *n_right)                                                 \
     {                                                                                      \
-        const uint32_t mask = ((uint32_t)1 << shift) - 1;                                  \
         int64_t l = *n_left, r = *n_right;                                                 \
         for (int64_t i = 0; i < n; i++) {                                                  \
             const uint32_t item = at[i];                                                   \
             const CODE c = code[item & mask];                                              \
-            const int is_left = (RULE), own = item >> shift == player;                     \
+            const int is_left = (RULE), own = (item ^ player) <= mask;                     \
             left[l] = item;                                                                \
             right[r] = item;                                                               \
             l += own ? left_open : is_left;                                                \

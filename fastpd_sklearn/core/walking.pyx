@@ -77,18 +77,18 @@ cdef void _pack(
     cdef double[:, ::1] leaf_values = leaf_value
     cdef Node* at = <Node*> &packed[0] if packed.shape[0] else NULL
     cdef Tests test = tests.view()
-    cdef int64_t node, v
+    cdef int64_t node, v, n_leaves = leaf_values.shape[0]
     cdef int32_t leaf = 0
+    cdef bint is_leaf
     for node in range(left.shape[0]):
+        is_leaf = left[node] < 0
         at[node].left, at[node].right = left[node], right[node]
         at[node].low, at[node].span, at[node].table = test.low[node], test.span[node], test.table[node]
-        if left[node] >= 0:
-            at[node].player, at[node].slot = player_of_input[feature[node]], test.slot[node]
-            continue
-        at[node].player, at[node].slot = -1, leaf
-        for v in range(value.shape[1]):
-            leaf_values[leaf, v] = value[node, v]
-        leaf += 1
+        at[node].player = -1 if is_leaf else player_of_input[feature[node]]
+        at[node].slot = leaf if is_leaf else test.slot[node]
+        for v in range(value.shape[1] if leaf < n_leaves else 0):
+            leaf_values[leaf, v] = value[node, v]  # an inner node's until the next leaf comes
+        leaf += is_leaf
 
 
 cdef class Points:
