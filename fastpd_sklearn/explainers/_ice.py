@@ -32,7 +32,7 @@ from fastpd_sklearn.explainers._response import Selection, output_columns
 from fastpd_sklearn.explainers._surveys import FiniteNumbers, SurveyPass, survey_columns
 from fastpd_sklearn.forest import _rows
 
-BLOCK_BYTES = 2**22
+BLOCK_BYTES = 2**25
 """Size of the curves that are made at a time."""
 
 NAME_BYTES = 300
@@ -81,22 +81,23 @@ class FittedICE:
         X = X.tocsr() if sparse.issparse(X) else X
         largest = max(len(axis.all_points) for axis in self.axes)
         step = max(1, BLOCK_BYTES // (8 * largest * self.responder.n_outputs))
+        held = self._held()
         for start in range(0, n_rows, step):
             part = slice(start, min(n_rows, start + step))
             rows = X if step >= n_rows else _rows.take(X, part)
-            curves = self.responder.curves(rows, self._points)
+            curves = self.responder.curves(rows, held)
             for k, (axis, each) in enumerate(zip(self.axes, curves, strict=True)):
                 yield part, k, self._shown(each, axis)
 
     def averages(self, X, weights: np.ndarray) -> Iterator[np.ndarray]:
         """The mean curve along each axis, shape (n_outputs, n_points)."""
-        sums = self.responder.sums(X, self._points, weights)
+        sums = self.responder.sums(X, self._held(), weights)
         for axis, total in zip(self.axes, sums, strict=True):
             yield self._shown(total / weights.sum(), axis)
 
-    @property
-    def _points(self) -> list[tuple[int, np.ndarray]]:
-        return [(axis.column, axis.all_points) for axis in self.axes]
+    def _held(self) -> list:
+        """The axes' columns and points, as the responder takes them."""
+        return self.responder.hold([(axis.column, axis.all_points) for axis in self.axes])
 
     def _shown(self, curves: np.ndarray, axis: Axis) -> np.ndarray:
         """Curves, points last, as they are asked for; it is all affine, and so of means as well."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -65,7 +66,6 @@ class ForestResponder:
         self._walks = WalkModel(forest, owner, n_columns, ZERO_THRESHOLD)
         self._bins = self._walks.bins
         self.categorical = categorical_columns(forest, input_map)
-        self._walker = Walker(self._walks.trees)
 
     @property
     def digest(self) -> str | None:
@@ -74,6 +74,11 @@ class ForestResponder:
 
     def __reduce__(self):
         return ForestResponder, self._made_from
+
+    @cached_property
+    def _walker(self) -> Walker:
+        """The trees as moved rows walk through them; of no use to curves."""
+        return Walker(self._walks.trees)
 
     def predict_inputs(self, inputs: np.ndarray) -> np.ndarray:
         """Raw prediction from the forest's own inputs, for the check of a reading."""
@@ -88,26 +93,34 @@ class ForestResponder:
     def refuse(self, X) -> None:
         """See :class:`Responder`; nothing to do, since all rows are binned in any case."""
 
-    def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
+    def hold(
+        self, axes: list[tuple[int, np.ndarray]]
+    ) -> tuple[list[Points], list[np.ndarray]]:
+        """The different points of columns, and which of them each given point is."""
+        made = [
+            self._walks.points(self._bin(self._template.rows({column: points})), column)
+            for column, points in axes
+        ]
+        return [points for points, _ in made], [place for _, place in made]
+
+    def curves(self, X, held) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        held, places = self._held(axes)
+        points, places = held
         curves = self._walks.curves_along(
-            rows, held, self._link, self._respond, self._threads(rows.n_rows)
+            rows, points, self._link, self._respond, self._threads(rows.n_rows)
         )
         for curve, place in zip(curves, places, strict=True):
             n_points = curve.shape[-1]
             is_each = len(place) == n_points and np.array_equal(place, np.arange(n_points))
             yield curve if is_each else curve[:, :, place]
 
-    def sums(
-        self, X, axes: list[tuple[int, np.ndarray]], weights: np.ndarray
-    ) -> Iterator[np.ndarray]:
+    def sums(self, X, held, weights: np.ndarray) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
-        held, places = self._held(axes)
+        points, places = held
         n_threads = self._threads(rows.n_rows)
-        sums = self._walks.sums_along(rows, held, self._link, weights, n_threads)
+        sums = self._walks.sums_along(rows, points, self._link, weights, n_threads)
         for found, place in zip(sums, places, strict=True):
             yield found[:, place]
 
@@ -115,14 +128,6 @@ class ForestResponder:
     def _link(self):
         """From margins to the response: by name where the core knows it."""
         return "identity" if self._head is None else core_link(self._head)
-
-    def _held(self, axes: list[tuple[int, np.ndarray]]) -> tuple[list[Points], list[np.ndarray]]:
-        """The different points of columns, and which of them each given point is."""
-        made = [
-            self._walks.points(self._bin(self._template.rows({column: points})), column)
-            for column, points in axes
-        ]
-        return [points for points, _ in made], [place for _, place in made]
 
     def breaks(self, column: int) -> np.ndarray | None:
         """See :class:`Responder`."""

@@ -43,19 +43,21 @@ class PredictionResponder:
         for start in range(0, X.shape[0], BLOCK_ROWS):
             self._respond(_rows.take(X, slice(start, start + BLOCK_ROWS)))
 
-    def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
+    def hold(self, axes: list[tuple[int, np.ndarray]]) -> list:
         """See :class:`Responder`."""
-        for column, points in axes:
+        return axes
+
+    def curves(self, X, held: list) -> Iterator[np.ndarray]:
+        """See :class:`Responder`."""
+        for column, points in held:
             out = np.empty((self.n_outputs, X.shape[0], len(points)))
             for part, curves in self._blocks(X, column, points):
                 out[:, part] = curves
             yield out
 
-    def sums(
-        self, X, axes: list[tuple[int, np.ndarray]], weights: np.ndarray
-    ) -> Iterator[np.ndarray]:
+    def sums(self, X, held: list, weights: np.ndarray) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
-        for column, points in axes:
+        for column, points in held:
             total = np.zeros((self.n_outputs, len(points)))
             for part, curves in self._blocks(X, column, points):
                 total += np.einsum("orp,r->op", curves, weights[part])

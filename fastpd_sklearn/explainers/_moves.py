@@ -60,7 +60,10 @@ class Responder(Protocol):
     def refuse(self, X) -> None:
         """Raise the model's own error if it does not take some rows, moved or not."""
 
-    def curves(self, X, axes: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
+    def hold(self, axes: list[tuple[int, np.ndarray]]) -> list:
+        """Columns and their points as :meth:`curves` and :meth:`sums` take them for any rows."""
+
+    def curves(self, X, held: list) -> Iterator[np.ndarray]:
         """The response of every row with a column at every point, for columns and their points.
 
         Yields
@@ -68,9 +71,7 @@ class Responder(Protocol):
         ndarray of shape (n_outputs, n_rows, n_points), float64
         """
 
-    def sums(
-        self, X, axes: list[tuple[int, np.ndarray]], weights: np.ndarray
-    ) -> Iterator[np.ndarray]:
+    def sums(self, X, held: list, weights: np.ndarray) -> Iterator[np.ndarray]:
         """Weighted sums of the curves over the rows, which need not be held for it.
 
         Yields

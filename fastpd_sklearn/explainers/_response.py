@@ -90,6 +90,8 @@ class Selection:
 
     def response(self, response: np.ndarray) -> np.ndarray:
         """Responses, outputs last, as they are shown."""
+        if self.offset == 0.0:
+            return self.values(response)
         return self.offset + self.sign * response[..., self.outputs]
 
 
