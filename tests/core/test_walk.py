@@ -1,4 +1,4 @@
-"""Components by the walk with bounded violation, against predictions of changed rows."""
+"""Components of pairs by the walk with bounded violation, against predictions of changed rows."""
 
 import numpy as np
 import pytest
@@ -34,14 +34,6 @@ def test_components_are_those_of_the_definition(name, groups, weighted):
     rows, point_rows, walks = bin_rows(core, X), bin_rows(core, ends), core.walks
     made = [walks.points(point_rows, player) for player in range(len(walks.slots))]
     points = [p for p, _ in made]
-    total, curves = walks.single_components(rows, points, sample_weight, 1)
-    truth = weights @ (oracles.predict_many(forest, X) - forest.intercept)
-    assert_allclose(total, truth, rtol=0, atol=1e-11)
-    for player in (0, int(max(owner))):
-        for k, end in enumerate(ends):
-            truth = component(forest, owner, X, weights, (player,), [end])
-            found = curves[player][:, made[player][1][k]]
-            assert_allclose(found, truth, rtol=0, atol=1e-11)
     pairs = [(0, 1), (1, int(max(owner)))]
     for pair, table in zip(
         pairs, walks.pair_components(rows, points, pairs, sample_weight, 1), strict=True
@@ -58,11 +50,6 @@ def test_all_codes_and_any_number_of_threads():
     points = [core.walks.alphabet(player) for player in range(6)]
     pairs = [(0, 1), (2, 5)]
     weights = np.random.default_rng(1).random(rows.n_rows)
-    found = [core.walks.single_components(rows, points, weights, n)[1] for n in (1, 2)]
-    for player, (one, two) in enumerate(zip(*found, strict=True)):
-        assert_array_equal(one, two)
-        sums = core.walks.response_sums(rows, points[player : player + 1], "identity", weights, 1)
-        assert_allclose(one - one[:, :1], sums - sums[:, :1], rtol=0, atol=1e-10)
     found = [core.walks.pair_components(rows, points, pairs, weights, n) for n in (1, 2)]
     for one, two in zip(*found, strict=True):
         assert_array_equal(one, two)

@@ -19,7 +19,7 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeRegressor
 
 from fastpd_sklearn.forest import find_reader
-from fastpd_sklearn.forest._made_rows import UNSEEN, made_rows
+from fastpd_sklearn.forest._made_rows import PLAIN, UNSEEN, made_rows
 from fastpd_sklearn.forest._parity import check_reading
 from tests.oracles import predict_many
 from tests.versions import older
@@ -204,13 +204,26 @@ def test_made_rows_meet_every_threshold_and_keep_the_form():
         blocks = list(made_rows(reading, X.astype(dtype), UNSEEN, np.random.RandomState(0)))
         assert {block.dtype for block in blocks} == {np.dtype(dtype)}
         rows = np.vstack(blocks)
-        assert len(rows) <= 5000
+        assert len(rows) <= 2000
         for j in range(3):
             t = forest.threshold[(forest.feature == j) & np.isfinite(forest.threshold)]
             t = t.astype(dtype)
             for value in (t, np.nextafter(t, dtype(-np.inf)), np.nextafter(t, dtype(np.inf))):
                 assert np.isin(value, rows[:, j]).all()
             assert np.isnan(rows[:, j]).any()
+
+
+def test_thresholds_come_in_rows_that_meet_their_nodes():
+    """A third of the rows lie on a threshold that decides where they go."""
+    X = numbers(missing=False)
+    model = RandomForestRegressor(n_estimators=30, random_state=0).fit(X, target(X))
+    reading = find_reader(model).read(model)
+    assert reading.forest.n_nodes > 5000
+    rows = np.vstack(list(made_rows(reading, X, PLAIN, np.random.RandomState(0))))
+    assert 800 <= len(rows) <= 2000
+    turned = replace(reading.forest, strict=not reading.forest.strict)
+    changes = np.abs(predict_many(reading.forest, rows) - predict_many(turned, rows)) > 1e-9
+    assert changes.mean() > 0.25
 
 
 def test_made_frames_keep_dtypes():
