@@ -47,6 +47,10 @@ BUDGETS = (
     Budget("pd_grid100", {**LARGE, "n_columns": 397}, x_peer={"woodelf": 10}),
     Budget("pd_pairs", {**LARGE, "n_columns": 397}, x_peer={"woodelf": 10}),
     Budget("pd_pairs100", {**LARGE, "n_columns": 50}, x_peer={"woodelf": 10}),
+    Budget("pd_deep", {"n_rows": 20_000}, x_predict=5, contender=f"{OURS}: curves"),
+    Budget("pd_deep", {"n_rows": 2_000}, x_peer={"sklearn": 15}),
+    # ten times as long as the curves may take
+    Budget("pd_pairs_deep", {"n_rows": 20_000}, x_predict=50),
     Budget("ale", {"n_columns": 50}, x_predict=10, x_peer={"PyALE": 20}),
     Budget("ice", {"n_columns": 50}, x_peer={"sklearn": 20}),
     Budget("pd_response", {}, x_unit=10),

@@ -179,9 +179,13 @@ TASKS = (
     ),
     Task(
         "pd_deep",
-        "Unpruned forest: fit, and every column on a grid of 5 points",
+        "Unpruned forest: fit, and every column exactly or on a grid of 5 points",
         square("rf_full", (2_000, 20_000), (20,)),
-        {OURS: ours.pd_grid(5), "sklearn": peers.sklearn_pd_grid(5)},
+        {
+            OURS: ours.pd_grid(5),
+            f"{OURS}: curves": ours.pd_curves,
+            "sklearn": peers.sklearn_pd_grid(5),
+        },
     ),
     Task(
         "pd_pairs_deep",

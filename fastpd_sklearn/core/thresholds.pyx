@@ -10,8 +10,8 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 cdef enum:
-    FEW = 48     # thresholds that are sorted sooner by insertion
-    NOWHERE = -1 # in place of a node: an edge that is no node's threshold
+    FEW = 48      # thresholds that are sorted sooner by insertion
+    NOWHERE = -1  # in place of a node: an edge that is no node's threshold
 
 ENTRY = np.dtype([("key", np.uint64), ("node", np.int64)])
 

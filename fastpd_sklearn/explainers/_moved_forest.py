@@ -93,9 +93,7 @@ class ForestResponder:
     def refuse(self, X) -> None:
         """See :class:`Responder`; nothing to do, since all rows are binned in any case."""
 
-    def hold(
-        self, axes: list[tuple[int, np.ndarray]]
-    ) -> tuple[list[Points], list[np.ndarray]]:
+    def hold(self, axes: list[tuple[int, np.ndarray]]) -> tuple[list[Points], list[np.ndarray]]:
         """The different points of columns, and which of them each given point is."""
         made = [
             self._walks.points(self._bin(self._template.rows({column: points})), column)

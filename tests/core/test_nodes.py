@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from fastpd_sklearn.core import nodes
 from numpy.testing import assert_array_equal
 
+from fastpd_sklearn.core import nodes
 from tests.core.grow import grow
 
 

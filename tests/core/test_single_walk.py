@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fastpd_sklearn.core.walk_model import WalkModel
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 from tests import oracles
 from tests.core.grow import chain_forest, grow, rows_for
