@@ -2,7 +2,8 @@
 
 Path-dependent values of one and two players come from walks down the paths or from tables over
 patterns; components of a background from walks of its rows or from their masks, counted at the
-leaves; attributions of deep trees from pairs of rows or from tables. The figures were fitted to
+leaves; attributions of deep trees from pairs of
+rows, sets of them, or tables. The figures were fitted to
 forests of all depths on one machine. Only their ratios matter: they decide which way is taken, from
 nothing but the numbers at hand.
 """
@@ -142,6 +143,41 @@ def pair_effort(visits: float, n_words: int, order: int) -> float:
         The most players of a term.
     """
     return visits * (PAIR_VISIT + PAIR_WORD * n_words) * (PAIR_OF_PLAYERS if order == 2 else 1)
+
+
+SET_ORDERS = {1: 1.0, 2: 1.9}
+"""What terms of one or two players take where sets of rows meet."""
+
+
+def set_effort(
+    n_rows: np.ndarray, n_background: np.ndarray, effort: np.ndarray, rows: int, background: int
+) -> float:
+    """Sets of rows that meet down a tree, from some trials; see `set_walk`.
+
+    Both sides' sets become fewer in proportion the more rows there are, so that this is no less
+    than what it takes beyond the trials.
+
+    Parameters
+    ----------
+    n_rows, n_background : ndarray of int
+        Numbers of rows that were tried, ascending.
+    effort : ndarray of shape (len(n_rows), len(n_background)), float64
+    rows, background : int
+        For which the effort is asked.
+
+    Returns
+    -------
+    float
+    """
+    x, y = (np.log(part.astype(np.float64)) for part in (n_rows, n_background))
+    at_rows = [_line(x, column, np.log(rows)) for column in np.log(np.maximum(effort, 1.0)).T]
+    return float(np.exp(_line(y, np.array(at_rows), np.log(background))))
+
+
+def _line(x: np.ndarray, y: np.ndarray, at: float) -> float:
+    """Through one point, with slope 1, or through two."""
+    slope = 1.0 if len(x) == 1 else (y[1] - y[0]) / (x[1] - x[0])
+    return float(y[0] + slope * (at - x[0]))
 
 
 def deep_table_effort(sizes: np.ndarray, n_rows: int, n_background: int, n_looks: int) -> float:

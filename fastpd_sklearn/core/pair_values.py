@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fastpd_sklearn.core.attribution import INDICES
+from fastpd_sklearn.core.attribution import INDICES, Rules
 from fastpd_sklearn.core.pair_walk import MOST_PLAYERS, MOST_WORDS, leaf_sizes, walk_pairs
 from fastpd_sklearn.core.routing import BinnedRows
+from fastpd_sklearn.core.set_walk import block_rows_of, walk_sets
 from fastpd_sklearn.core.walk_model import WalkModel
 
 
 class RowPairs:
-    """Attributions of single players and of two, for trees of any depth; see `pair_walk`.
+    """Attributions of single players and of two, for trees of any depth.
+
+    By pairs of rows, see `pair_walk`, or by sets of rows, see `set_walk`.
 
     Parameters
     ----------
@@ -32,7 +35,18 @@ class RowPairs:
     @property
     def is_possible(self) -> bool:
         """Whether no path tests more players than a walk can tell apart."""
-        return self.sizes.max(initial=0) <= MOST_PLAYERS
+        return self.most <= MOST_PLAYERS
+
+    def blocks(self, n_rows: int, terms: Sequence[tuple[int, ...]]) -> tuple[float, int]:
+        """In how many blocks rows are explained by sets, and how many there are in one.
+
+        Parameters
+        ----------
+        n_rows : int
+        terms : sequence of tuple of int
+        """
+        n_together = block_rows_of(n_rows, max(1, len(terms)) * self.walks.n_outputs)
+        return n_rows / n_together, n_together
 
     def values(
         self,
@@ -43,7 +57,10 @@ class RowPairs:
         terms: Sequence[tuple[int, ...]],
         n_threads: int,
         trees: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, int]:
+        *,
+        by_sets: bool = False,
+        report: Callable[[float], None] | None = None,
+    ) -> tuple[np.ndarray, float]:
         """Values of terms under an attribution index, and what they have taken.
 
         Parameters
@@ -60,38 +77,82 @@ class RowPairs:
         n_threads : int
         trees : ndarray of int64, default=None
             Those to walk; None for all.
+        by_sets : bool, default=False
+            Let sets of rows meet, as `set_walk` does, instead of rows.
+        report : callable, default=None
+            Called with the share that is done, now and then; only `by_sets`.
 
         Returns
         -------
         values : ndarray of shape (n_terms, n_outputs, n_rows), float64
-        visits : int
-            How often an explained row came to a node.
+        taken : float
+            How often an explained row came to a node; by sets the time in nanoseconds, about. Both
+            are counted, and the same in every run.
         """
         walks = self.walks
         out = np.zeros((len(terms), walks.n_outputs, rows.n_rows))
         trees = np.arange(walks.n_trees) if trees is None else trees
-        visits = 0
-        for order in (1, 2):
+        taken = 0.0
+        orders = sorted({len(term) for term in terms})
+        for k, order in enumerate(orders):
             chosen = [k for k, term in enumerate(terms) if len(term) == order]
-            if not chosen:
-                continue
             columns = np.full((len(walks.slots),) * order, -1, np.int32)
             columns[tuple(np.array([terms[k] for k in chosen]).T)] = np.arange(len(chosen))
             found = np.zeros((len(chosen), *out.shape[1:]))
-            visits += walk_pairs(
-                walks.trees,
-                walks.bins.tests,
-                rows,
-                background,
-                share,
-                worth(index, order, int(self.sizes.max(initial=0))),
-                columns,
-                trees,
-                found,
-                n_threads,
-            )
+            start = (walks.trees, walks.bins.tests, rows, background, share)
+            table = worth(index, order, self.most)
+            if by_sets:
+                part = _part_of(report, k, len(orders))
+                taken += walk_sets(
+                    *start, table, self._rule(index, order), columns, trees, found, n_threads, part
+                )
+            else:
+                taken += walk_pairs(*start, table, columns, trees, found, n_threads)
             out[chosen] = found
-        return out, visits
+        return out, taken
+
+    @property
+    def most(self) -> int:
+        """Players of a leaf, at most."""
+        return int(self.sizes.max(initial=0))
+
+    def _rule(self, index: str, order: int):
+        rules = Rules(index, self.sizes)
+        if not rules.is_interior or not len(rules.node):
+            return None
+        return rules.start, rules.node, worth_at(rules, order, self.most)
+
+
+def _part_of(report: Callable[[float], None] | None, part: int, n_parts: int):
+    """Where one of several parts reports to."""
+    return None if report is None else lambda done: report((part + done) / n_parts)
+
+
+KINDS = {1: [(0, 1), (1, 0)], 2: [(0, 2), (2, 0), (1, 1)]}
+"""Of a term's players, how many the explained row violates, and how many the other row."""
+
+
+def worth_at(rules: Rules, order: int, most: int) -> np.ndarray:
+    """One side of :func:`worth`, node by node of a quadrature.
+
+    Parameters
+    ----------
+    rules : Rules
+        With nodes between 0 and 1.
+    order : int
+    most : int
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, order + 1, most + 1), float64
+        ``[node, kind, a]``: what is left to be multiplied by ``t ** b``.
+    """
+    t, weight = rules.node[:, None], rules.weight[:, None]
+    out = np.zeros((len(rules.node), order + 1, most + 1))
+    for kind, (a, b) in enumerate(KINDS[order]):
+        power = (1 - t) ** np.arange(most + 1 - a)
+        out[:, kind, a:] = (-1) ** a * weight * power / t**b
+    return out
 
 
 def worth(index: str, order: int, most: int) -> np.ndarray:
@@ -117,9 +178,8 @@ def worth(index: str, order: int, most: int) -> np.ndarray:
     power = np.arange(most + 1)[:, None]
     # moment[a, b]: the integral of t^b (1 - t)^a
     moment = ((1 - node) ** power * weight) @ (node**power).T
-    kinds = [(0, 1), (1, 0)] if order == 1 else [(0, 2), (2, 0), (1, 1)]
-    out = np.zeros((len(kinds), most + 1, most + 1))
-    for kind, (a, b) in enumerate(kinds):
+    out = np.zeros((order + 1, most + 1, most + 1))
+    for kind, (a, b) in enumerate(KINDS[order]):
         out[kind, a:, b:] = (-1) ** a * moment[: most + 1 - a, : most + 1 - b]
     return out
 

@@ -87,9 +87,7 @@ cdef struct Job:
     const double* share     # by background row
     const double* worth     # see PairLeaf
     int64_t n_sizes
-    int64_t order           # of the terms: 1 or 2 players
-    const int32_t* column   # by player, or by two of them: place among the terms, -1 if not wanted
-    int64_t n_players
+    Wanted wanted
     int64_t n_terms
     int64_t block_rows
     int64_t n_words         # of a block of background rows
@@ -172,7 +170,8 @@ def walk_pairs(
     job.tree, job.n_trees = &chosen[0], chosen.shape[0]
     job.rows, job.background = rows.view(), background.view()
     job.share, job.worth, job.n_sizes = &share[0], &worth[0, 0, 0], worth.shape[1]
-    job.order, job.column, job.n_players = columns.ndim, &column[0], columns.shape[0]
+    job.wanted.order, job.wanted.column = columns.ndim, &column[0]
+    job.wanted.n_players, job.wanted.n_outputs = columns.shape[0], n_outputs
     job.n_terms = n_terms
     job.n_groups = min(<int64_t> N_GROUPS, job.n_trees)
     cdef int64_t words = (background.n_rows + 63) // 64
@@ -233,7 +232,7 @@ cdef int64_t _walk_block(const Job* job, int64_t row, int64_t group, double* gai
 
 cdef int _make_scratch(Scratch* scratch, const Job* job) noexcept nogil:
     cdef int64_t n_levels = job.trees.depth + 1, m = job.block_rows, w = job.n_words, i
-    cdef int64_t most = PLAYERS if job.order == 1 else PLAYERS * PLAYERS
+    cdef int64_t most = PLAYERS if job.wanted.order == 1 else PLAYERS * PLAYERS
     cdef int64_t a_level = (
         (m + m * w + 64 * w + 2 * w) * sizeof(uint64_t) + m * sizeof(int32_t) + m + 64 * w
     )
@@ -244,7 +243,7 @@ cdef int _make_scratch(Scratch* scratch, const Job* job) noexcept nogil:
     scratch.level = <Level*> calloc(n_levels, sizeof(Level))
     scratch.room = <char*> calloc(n_levels, a_level)
     scratch.failed = <uint64_t*> malloc(PLAYERS * w * sizeof(uint64_t))
-    scratch.bit = <int32_t*> malloc(job.n_players * sizeof(int32_t))
+    scratch.bit = <int32_t*> malloc(job.wanted.n_players * sizeof(int32_t))
     scratch.player = <int32_t*> malloc(PLAYERS * sizeof(int32_t))
     scratch.values = <double*> malloc(most * sizeof(double))
     scratch.column = <int64_t*> malloc(most * sizeof(int64_t))
@@ -255,7 +254,7 @@ cdef int _make_scratch(Scratch* scratch, const Job* job) noexcept nogil:
         or scratch.column == NULL or scratch.place == NULL
     ):
         return -1
-    memset(scratch.bit, 255, job.n_players * sizeof(int32_t))
+    memset(scratch.bit, 255, job.wanted.n_players * sizeof(int32_t))
     for i in range(n_levels):
         level, at = scratch.level + i, scratch.room + i * a_level
         level.mask = <uint64_t*> at
@@ -408,24 +407,29 @@ cdef uint64_t _live_words(const Level* level, int64_t n_words) noexcept nogil:
     return live
 
 
-cdef int64_t _wanted(const Job* job, Scratch* scratch, int64_t n_quads) noexcept nogil:
-    """List the leaf's values that are wanted, with their columns; how many they are."""
-    cdef int64_t n_outputs = job.trees.n_outputs, found = 0, j, k, column
+cdef int64_t list_wanted(
+    const Wanted* wanted, const int32_t* player, int64_t n_bits, int64_t width, int64_t* place,
+    int64_t* column
+) noexcept nogil:
+    """List the values of a leaf that are wanted, and their columns; how many they are.
+
+    Those of two players are in a table of so many columns; `player` is by the bits of the path.
+    """
+    cdef int64_t found = 0, j, k, term
     cdef int32_t a, b
-    for j in range(scratch.n_bits):
-        a = scratch.player[j]
-        if job.order == 1:
-            column = job.column[a]
-            if column >= 0:
-                scratch.place[found], scratch.column[found] = j, column * n_outputs
+    for j in range(n_bits):
+        a = player[j]
+        if wanted.order == 1:
+            term = wanted.column[a]
+            if term >= 0:
+                place[found], column[found] = j, term * wanted.n_outputs
                 found += 1
             continue
-        for k in range(j + 1, scratch.n_bits):
-            b = scratch.player[k]
-            column = job.column[min(a, b) * job.n_players + max(a, b)]
-            if column >= 0:
-                scratch.place[found] = j * QUAD * n_quads + k
-                scratch.column[found] = column * n_outputs
+        for k in range(j + 1, n_bits):
+            b = player[k]
+            term = wanted.column[min(a, b) * wanted.n_players + max(a, b)]
+            if term >= 0:
+                place[found], column[found] = j * width + k, term * wanted.n_outputs
                 found += 1
     return found
 
@@ -436,7 +440,10 @@ cdef void _add_leaf(
     """Add what a leaf is worth to the rows that have come there."""
     cdef PairLeaf at
     at.n_quads = (scratch.n_bits + QUAD - 1) // QUAD
-    at.n_found = _wanted(job, scratch, at.n_quads)
+    at.n_found = list_wanted(
+        &job.wanted, scratch.player, scratch.n_bits, QUAD * at.n_quads, scratch.place,
+        scratch.column,
+    )
     if at.n_found == 0:
         return
     at.n, at.who, at.mask, at.alive = level.n, level.who, level.mask, level.alive
@@ -447,7 +454,7 @@ cdef void _add_leaf(
     at.n_leaf_values = job.trees.n_values
     at.gained = scratch.gained + output
     at.row_size = job.n_terms * job.trees.n_outputs
-    if job.order == 1:
+    if job.wanted.order == 1:
         add_singles(&at)
     else:
         add_doubles(&at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +48,15 @@ class Outlook:
     block_rows : int or None
         Rows that can be explained at a time at no extra cost; None: all at once is cheapest.
     n_background : int
+    reports : bool, default=False
+        Whether the engine's ``index_values`` takes a ``report`` to be called with the share that
+        is done.
     """
 
     seconds: float
     block_rows: int | None
     n_background: int
+    reports: bool = False
 
 
 def outlook_of(engine, n_rows: int, recipe: Recipe) -> Outlook | None:
@@ -99,6 +104,29 @@ def announce(outlook: Outlook, n_rows: int, progress: str) -> None:
             CostWarning,
             stacklevel=5,
         )
+
+
+def reporter(progress: str) -> Callable[[float], None]:
+    """What prints the share that is done, every few seconds and at the end.
+
+    Parameters
+    ----------
+    progress : str
+        Who reports.
+
+    Returns
+    -------
+    callable
+    """
+    last = time.perf_counter()
+
+    def report(done: float) -> None:
+        nonlocal last
+        if time.perf_counter() - last >= REPORT or done >= 1.0:
+            print(f"[{progress}] {100 * done:.0f} % of the work")
+            last = time.perf_counter()
+
+    return report
 
 
 def in_words(seconds: float) -> str:

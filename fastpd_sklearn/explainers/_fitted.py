@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from fastpd_sklearn.explainers import _checks, _outputs
-from fastpd_sklearn.explainers._cost import announce, outlook_of
+from fastpd_sklearn.explainers._cost import announce, outlook_of, reporter
 from fastpd_sklearn.explainers._grid import Template
 from fastpd_sklearn.explainers._jackknife import Jackknife, Replicate
 from fastpd_sklearn.explainers._outputs import Recipe
@@ -270,6 +270,9 @@ class Fitted:
         block = max(1, BLOCK_BYTES // row_bytes)
         if outlook is not None:
             block = n_rows if outlook.block_rows is None else min(block, outlook.block_rows)
+        if progress and outlook is not None and outlook.reports:
+            out[:] = self._combined(X, recipe, report=reporter(progress))
+            return out
         X = X.tocsr() if sparse.issparse(X) else X
         for start in range(0, n_rows, block):
             part = slice(start, min(n_rows, start + block))
@@ -279,8 +282,8 @@ class Fitted:
                 print(f"[{progress}] {part.stop} of {n_rows} rows")
         return out
 
-    def _combined(self, X, recipe: Recipe) -> np.ndarray:
-        values = self.engine.index_values(X, recipe.index, recipe.asked)
+    def _combined(self, X, recipe: Recipe, **options) -> np.ndarray:
+        values = self.engine.index_values(X, recipe.index, recipe.asked, **options)
         return recipe.combine(self.selection.values(values), self.intercept)
 
     def blocks(self, X, n_values: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""Values from pairs of rows that walk down the trees together, against the definition."""
+"""Values from rows, and from sets of rows, that walk down the trees together, by the definition."""
 
 from itertools import combinations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fastpd_sklearn.core import pair_walk
+from fastpd_sklearn.core import pair_walk, set_walk
 from fastpd_sklearn.core.pair_values import RowPairs, n_words_of, worth
 from tests import oracles
 from tests.core.grow import chain_forest, core_of
@@ -19,10 +19,23 @@ def terms_of(n_players):
     return singles + list(combinations(range(n_players), 2))
 
 
-def values(core, X, background, index, terms, weights=None, n_threads=1, trees=None):
+WAYS = {"rows": None, "sets": np.inf, "sums": 0.0}
+"""What a sum over subsets costs sets of rows that meet."""
+
+
+def each_way(monkeypatch):
+    """Options of `values`, one way after the other."""
+    for name, cost in WAYS.items():
+        if cost is not None:
+            monkeypatch.setattr(set_walk, "SUM", cost)
+            monkeypatch.setattr(set_walk, "DIFFERENCE", cost)
+        yield {"by_sets": name != "rows"}
+
+
+def values(core, X, background, index, terms, weights=None, n_threads=1, trees=None, **way):
     """Shape (n_terms, n_outputs, n_rows)."""
     weights = np.ones(len(background)) if weights is None else weights
-    made, visits = RowPairs(core.walks).values(
+    made, taken = RowPairs(core.walks).values(
         bin_rows(core, X),
         bin_rows(core, background),
         weights / weights.sum(),
@@ -30,15 +43,16 @@ def values(core, X, background, index, terms, weights=None, n_threads=1, trees=N
         terms,
         n_threads,
         trees,
+        **way,
     )
-    assert visits >= 0
+    assert taken >= 0
     return made
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("groups", OWNERS)
 @pytest.mark.parametrize("name", FORESTS)
-def test_values_are_those_of_the_definition(name, groups, weighted):
+def test_values_are_those_of_the_definition(name, groups, weighted, monkeypatch):
     forest, owner, core = setting(name, groups)
     both = inputs_for(forest, 75)
     X, background = both[:5], both[5:]
@@ -49,14 +63,14 @@ def test_values_are_those_of_the_definition(name, groups, weighted):
     )
     terms = terms_of(len(players))
     for index in ("shap", "banzhaf", "total", "component"):
-        found = values(core, X, background, index, terms, weights)
-        for k, term in enumerate(terms):
-            truth = oracles.INDICES[index](game, term)
-            assert_allclose(found[k].T, truth, rtol=0, atol=1e-11)
+        truth = [oracles.INDICES[index](game, term).T for term in terms]
+        for way in each_way(monkeypatch):
+            found = values(core, X, background, index, terms, weights, **way)
+            assert_allclose(found, truth, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("n", [12, 33, 63, 64])
-def test_long_paths(n):
+def test_long_paths(n, monkeypatch):
     """A path on which every player is tested."""
     forest = chain_forest(n)
     core = core_of(forest)
@@ -68,11 +82,15 @@ def test_long_paths(n):
     differ = sorted({term for row in games for game in row for term in game if len(term) in (1, 2)})
     terms = [*differ, *(term for term in [(0,), (n - 1,), (0, n - 1)] if term not in differ)]
     for index in ("shap", "component"):
-        found = values(core, X, background, index, terms)
+        truth = np.zeros((len(terms), len(games)))
         for k, term in enumerate(terms):
             for r, row in enumerate(games):
-                truth = [oracles.INDICES[index](v, term) for v in row if term in v]
-                assert_allclose(found[k, :, r].sum(), np.sum(truth) / 8, rtol=0, atol=1e-11)
+                truth[k, r] = (
+                    np.sum([oracles.INDICES[index](v, term) for v in row if term in v]) / 8
+                )
+        for way in each_way(monkeypatch):
+            found = values(core, X, background, index, terms, **way)
+            assert_allclose(found.sum(axis=1), truth, rtol=0, atol=1e-11)
 
 
 def game_of_two(forest, x, z):
@@ -102,15 +120,65 @@ def test_any_threads_blocks_and_neighbours_give_the_same_bits(monkeypatch):
     assert_array_equal(values(core, X, background, "shap", terms), whole)
 
 
+@pytest.mark.parametrize("name", ["deep", "broad", "outputs"])
+def test_sets_of_rows_give_what_rows_give(monkeypatch, name):
+    """The same bits for any number of threads, and the same values whoever is beside."""
+    forest, _, core = setting(name)
+    X, background = inputs_for(forest, 100), inputs_for(forest, 700)[::-1]
+    terms = terms_of(6)
+    weights = np.random.default_rng(0).random(700)
+    for weight in (None, weights):
+        for index in ("shap", "total"):
+            truth = values(core, X, background, index, terms, weight)
+            whole = values(core, X, background, index, terms, weight, by_sets=True)
+            assert_allclose(whole, truth, rtol=0, atol=1e-12)
+    parts = [values(core, X, background, index, terms, weights, n, by_sets=True) for n in (2, 3)]
+    assert_array_equal(parts, [whole, whole])
+    few = values(core, X[40:57], background, index, terms, weights, by_sets=True)
+    assert_allclose(few, whole[:, :, 40:57], rtol=0, atol=1e-12)
+    monkeypatch.setattr(set_walk, "TASK_BYTES", 1 << 12)
+    monkeypatch.setattr(set_walk, "MOST_ROWS", 7)
+    monkeypatch.setattr(set_walk, "MOST_BACKGROUND", 300)
+    monkeypatch.setattr(set_walk, "FEW_OTHERS", 64)
+    by_blocks = [
+        values(core, X, background, index, terms, weights, n, by_sets=True) for n in (1, 2)
+    ]
+    assert_allclose(by_blocks[0], whole, rtol=0, atol=1e-12)
+    assert_array_equal(*by_blocks)
+
+
+def test_what_sets_of_rows_report():
+    forest, _, core = setting("deep")
+    X, background = inputs_for(forest, 30), inputs_for(forest, 50)
+    told = []
+    made, taken = RowPairs(core.walks).values(
+        bin_rows(core, X),
+        bin_rows(core, background),
+        np.full(50, 0.02),
+        "shap",
+        terms_of(6),
+        1,
+        by_sets=True,
+        report=told.append,
+    )
+    assert told == sorted(told)
+    assert told[0] > 0
+    assert told[-1] == 1
+    assert taken > 0
+    truth = values(core, X, background, "shap", terms_of(6))
+    assert_allclose(made, truth, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("by_sets", [False, True])
 @pytest.mark.parametrize("n_background", [1, 64, 65, 1025, 2100])
-def test_background_of_any_size(n_background):
+def test_background_of_any_size(n_background, by_sets):
     """Blocks of background rows add up."""
     forest, _, core = setting("broad")
     X, background = inputs_for(forest, 40)[-9:], inputs_for(forest, n_background)
     singles = [(k,) for k in range(6)]
-    whole = values(core, X, background, "shap", singles)
+    whole = values(core, X, background, "shap", singles, by_sets=by_sets)
     parts = np.array_split(background, -(-n_background // 50))
-    sums = [len(part) * values(core, X, part, "shap", singles) for part in parts]
+    sums = [len(part) * values(core, X, part, "shap", singles, by_sets=by_sets) for part in parts]
     assert_allclose(whole, np.sum(sums, axis=0) / n_background, rtol=0, atol=1e-12)
 
 
@@ -119,20 +187,23 @@ def test_words_of_a_block():
     assert found == [1, 1, 2, 16, 9, 16, 11, 16]
 
 
-def test_chosen_trees_and_terms():
+@pytest.mark.parametrize("by_sets", [False, True])
+def test_chosen_trees_and_terms(by_sets):
     forest, _, core = setting("outputs")
     X, background = inputs_for(forest, 20), inputs_for(forest, 50)
     terms = terms_of(6)
-    whole = values(core, X, background, "shap", terms)
+    whole = values(core, X, background, "shap", terms, by_sets=by_sets)
     one_by_one = [
-        values(core, X, background, "shap", terms, trees=np.array([tree]))
+        values(core, X, background, "shap", terms, trees=np.array([tree]), by_sets=by_sets)
         for tree in range(core.walks.n_trees)
     ]
     assert_allclose(np.sum(one_by_one, axis=0), whole, rtol=0, atol=1e-13)
     some = [terms[k] for k in (9, 2, 17)]
-    assert_array_equal(values(core, X, background, "shap", some), whole[[9, 2, 17]])
-    assert values(core, X, background, "shap", []).shape == (0, 3, 20)
-    assert values(core, X[:0], background, "shap", some).shape == (3, 3, 0)
+    assert_array_equal(
+        values(core, X, background, "shap", some, by_sets=by_sets), whole[[9, 2, 17]]
+    )
+    assert values(core, X, background, "shap", [], by_sets=by_sets).shape == (0, 3, 20)
+    assert values(core, X[:0], background, "shap", some, by_sets=by_sets).shape == (3, 3, 0)
 
 
 @pytest.mark.parametrize("index", ["shap", "banzhaf", "component"])

@@ -10,11 +10,13 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 
 from fastpd_sklearn import FastPDExplainer, VanillaPDExplainer
+from fastpd_sklearn.core.effort import set_effort
 from fastpd_sklearn.core.pair_values import RowPairs
 from fastpd_sklearn.explainers import CostWarning, _cost, _deep_shap, _fastpd
 from fastpd_sklearn.explainers._deep_shap import PairEngine
 from tests.explainers.test_deep_engine import MODELS, classifier, regressor, rows
 
+WAYS = {"pairs": "pair_effort", "sets": "set_effort", "tables": "deep_table_effort"}
 OUTPUTS = ["shap", "shap_interaction", "banzhaf", "total"]
 
 
@@ -24,18 +26,18 @@ def deep(monkeypatch):
     monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
 
 
-@pytest.fixture
-def by_tables(monkeypatch):
-    """Find tables cheaper than pairs of rows."""
-    monkeypatch.setattr(_deep_shap, "deep_table_effort", lambda *args: 0.0)
+def take(monkeypatch, way):
+    """Find one way cheaper than the others."""
+    for name, function in WAYS.items():
+        cost = 0.0 if name == way else np.inf
+        monkeypatch.setattr(_deep_shap, function, lambda *args, cost=cost: cost)
 
 
-@pytest.mark.parametrize("way", ["pairs", "tables"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("name", MODELS)
-def test_equal_to_enumeration(deep, request, name, output, way):
-    if way == "tables":
-        request.getfixturevalue("by_tables")
+def test_equal_to_enumeration(deep, monkeypatch, name, output, way):
+    take(monkeypatch, way)
     X = rows()
     model = MODELS[name](X)
     order = {} if output.startswith("shap") else {"max_order": 2}
@@ -53,7 +55,9 @@ def test_equal_to_enumeration(deep, request, name, output, way):
     )
 
 
-def test_shap(deep):
+@pytest.mark.parametrize("way", ["pairs", "sets"])
+def test_shap(deep, monkeypatch, way):
+    take(monkeypatch, way)
     shap = pytest.importorskip("shap")
     X = rows(150)
     model = regressor(X)
@@ -106,13 +110,15 @@ def test_both_ways_give_dependence_too(deep):
         assert_allclose(found, truth.partial_dependence(features).average, rtol=0, atol=1e-12)
 
 
-def test_any_threads_and_neighbours_give_the_same_bits(deep):
+@pytest.mark.parametrize("way", ["pairs", "sets"])
+def test_any_threads_give_the_same_bits(deep, monkeypatch, way):
+    take(monkeypatch, way)
     X = rows(300)
     model = regressor(X)
     one, two = (FastPDExplainer(output="shap", n_jobs=n).fit(model, X) for n in (1, 2))
     values = one.transform(X)
     assert_array_equal(two.transform(X), values)
-    assert_array_equal(one.transform(X[17:19]), values[17:19])
+    assert_allclose(one.transform(X[17:19]), values[17:19], rtol=0, atol=1e-12)
 
 
 def test_parts_pickles_and_blocks(deep, monkeypatch):
@@ -151,31 +157,76 @@ def test_a_long_run_is_announced(deep, monkeypatch):
         explainer.mean_abs(X)
 
 
-def test_progress(deep, monkeypatch, capsys):
+@pytest.mark.parametrize("way", ["pairs", "sets"])
+def test_progress(deep, monkeypatch, capsys, way):
     monkeypatch.setattr(_deep_shap, "REPORT", 0.0)
+    monkeypatch.setattr(_cost, "REPORT", 0.0)
     monkeypatch.setattr(_deep_shap, "BLOCK_ROWS", 30)
+    take(monkeypatch, way)
     X = rows()
     explainer = FastPDExplainer(output="shap", verbose=1).fit(regressor(X), X)
     capsys.readouterr()
     values = explainer.transform(X)
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith("[FastPDExplainer] explaining 80 rows against 80 will take about")
-    assert others == [f"[FastPDExplainer] {n} of 80 rows" for n in (30, 60, 80)]
+    told = [f"{n} of 80 rows" for n in (30, 60, 80)] if way == "pairs" else ["100 % of the work"]
+    assert others == [f"[FastPDExplainer] {line}" for line in told]
     assert_array_equal(explainer.set_params(verbose=0).transform(X), values)
 
 
-def test_costs_grow_with_rows_until_tables_are_cheaper(deep):
+def test_progress_is_told_every_few_seconds(monkeypatch, capsys):
+    now = iter(range(10))
+    monkeypatch.setattr(_cost.time, "perf_counter", lambda: 2.0 * next(now))
+    report = _cost.reporter("me")
+    for done in (0.1, 0.2, 0.3, 0.4, 1.0):
+        report(done)
+    assert capsys.readouterr().out == "[me] 30 % of the work\n[me] 100 % of the work\n"
+
+
+def test_costs_grow_with_rows_until_another_way_is_cheaper(deep):
     X = rows(400)
     explainer = FastPDExplainer(output="shap").fit(regressor(X), X)
     engine = explainer._fitted.engine
     singles, pairs = [(0,), (1,)], [(0, 1)]
-    seconds = [engine.outlook(n, "shap", singles).seconds for n in (1, 10, 100)]
-    assert_allclose(seconds, seconds[0] * np.array([1, 10, 100]), rtol=1e-6)
-    assert engine.outlook(10, "shap", pairs).seconds > seconds[1]
-    many = engine.outlook(10**9, "shap", singles)
-    assert many.block_rows is None  # by tables
-    assert many.seconds < 10**9 * seconds[0]
+    ways = [engine._cheapest(n, singles) for n in (1, 10, 10**4, 10**8)]
+    assert ways[0][0] == "pairs"
+    assert "sets" in [way for way, _ in ways]
+    efforts = [effort for _, effort in ways]
+    assert efforts == sorted(efforts)
+    assert_allclose(efforts[1] / efforts[0], 10, rtol=1e-6)
+    assert efforts[3] < 10**8 * efforts[0]
+    outlook = engine.outlook(1, "shap", singles)
+    assert outlook.block_rows
+    assert not outlook.reports
+    assert engine.outlook(1, "shap", pairs).seconds > outlook.seconds
+    assert engine.outlook(10**4, "shap", singles).block_rows is None
     assert engine.outlook(10, "component", singles) is None
+
+
+def test_long_estimates_are_from_a_tree_of_their_own(deep, monkeypatch):
+    monkeypatch.setattr(_deep_shap, "LONG_WALK", 0.0)
+    monkeypatch.setattr(_deep_shap, "MANY_TREES", 1)
+    X = rows(200)
+    engine = FastPDExplainer(output="shap").fit(regressor(X), X)._fitted.engine
+    take(monkeypatch, "sets")
+    monkeypatch.setattr(_deep_shap, "set_effort", lambda *args: 1.0)
+    seconds = [engine.outlook(n, "shap", [(0,), (1,)]).seconds for n in (20, 200, 400)]
+    assert seconds[0] < seconds[1] < 10 * seconds[0]
+    assert_allclose(seconds[2], 2 * seconds[1], rtol=1e-9)
+    assert set(engine.walked) == {20, 200}
+
+
+def test_efforts_of_sets_go_through_the_trials():
+    rows_tried, background_tried = np.array([8, 64]), np.array([256, 2048])
+    tried = np.array([[1e6, 4e6], [3e6, 9e6]])
+    for i, n in enumerate(rows_tried):
+        for k, other in enumerate(background_tried):
+            found = set_effort(rows_tried, background_tried, tried, n, other)
+            assert_allclose(found, tried[i, k], rtol=1e-12)
+    assert_allclose(set_effort(rows_tried, background_tried, tried, 8, 2048 * 8), 16e6, rtol=1e-12)
+    assert_allclose(
+        set_effort(rows_tried[:1], background_tried, tried[:1], 80, 256), 1e7, rtol=1e-12
+    )
 
 
 def test_estimates_for_other_forests():
