@@ -132,9 +132,20 @@ def _refuse_other_features(model) -> None:
 
 
 def _dump(model) -> dict:
+    from catboost import CatBoostError
+
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.json")
-        model.save_model(str(path), format="json")
+        try:
+            model.save_model(str(path), format="json")
+        except CatBoostError as error:
+            if "invalid float value" not in str(error):
+                raise
+            raise ValueError(
+                "CatBoost cannot write this model as JSON, from which it is read, since it has "
+                "an infinite number: a border, if training rows held infinite values; replace "
+                "these by large numbers and fit the model again"
+            ) from error
         dump = json.loads(path.read_text(encoding="utf-8"))
     unknown = (dump.keys() - _KEYS) | (dump["features_info"].keys() - _FEATURES)
     if unknown:

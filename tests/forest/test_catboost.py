@@ -660,6 +660,15 @@ def test_nothing_is_printed_or_left_behind(data, capfd, recwarn, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinite_borders_are_refused(value):
+    X = np.repeat([[0.0], [value]], 10, axis=0)
+    model = CatBoostRegressor(**{**SMALL, "depth": 1}).fit(X, np.repeat([0.0, 1.0], 10))
+    assert len(np.unique(model.predict(X))) == 2
+    with pytest.raises(ValueError, match="replace these by large numbers"):
+        reader.read(model)
+
+
 def test_unfitted():
     for model in (CatBoostRegressor(), CatBoostClassifier(), CatBoostRanker(), CatBoost()):
         with pytest.raises(NotFittedError):
