@@ -45,8 +45,12 @@ def unfreeze(model):
 
 def is_fitted(model) -> bool:
     """Whether a model is fitted; one that cannot be fitted, such as a booster, always is."""
+    model = unfreeze(model)
+    if callable(getattr(type(model), "is_fitted", None)):
+        # A sum of CatBoost's models has none of the attributes that scikit-learn looks for.
+        return bool(model.is_fitted())
     try:
-        check_is_fitted(unfreeze(model))
+        check_is_fitted(model)
     except NotFittedError:
         return False
     except (AttributeError, TypeError):  # no scikit-learn estimator

@@ -23,7 +23,14 @@ from fastpd_sklearn.forest._made_rows import UNSEEN, made_rows
 from tests import oracles
 
 pytest.importorskip("catboost")
-from catboost import CatBoost, CatBoostClassifier, CatBoostRanker, CatBoostRegressor, Pool
+from catboost import (
+    CatBoost,
+    CatBoostClassifier,
+    CatBoostRanker,
+    CatBoostRegressor,
+    Pool,
+    to_regressor,
+)
 from catboost import sum_models as add_models
 
 from fastpd_sklearn.forest import _catboost
@@ -252,7 +259,13 @@ def test_models_made_of_models(data):
     first = CatBoostRegressor(**SMALL).fit(X, labels.y)
     again = CatBoostRegressor(**SMALL).fit(X, -labels.positive, init_model=first)
     assert check_model(again, X).forest.n_trees == 10
-    check_model(add_models([first, again], weights=[0.25, -2.0]), X)
+    added = add_models([first, again], weights=[0.25, -2.0])
+    check_model(added, X)
+    for model in (added, to_regressor(added)):
+        explained = FastPDExplainer(output="shap").fit(model, X).explain(X)
+        assert_allclose(
+            explained.base_values + explained.sum(), model.predict(X), rtol=0, atol=1e-9
+        )
 
 
 def test_the_model_is_left_alone(labelled):
@@ -660,11 +673,9 @@ def test_nothing_is_printed_or_left_behind(data, capfd, recwarn, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf])
-def test_infinite_borders_are_refused(value):
-    X = np.repeat([[0.0], [value]], 10, axis=0)
+def test_infinite_borders_are_refused():
+    X = np.repeat([[-np.inf], [0.0]], 10, axis=0)
     model = CatBoostRegressor(**{**SMALL, "depth": 1}).fit(X, np.repeat([0.0, 1.0], 10))
-    assert len(np.unique(model.predict(X))) == 2
     with pytest.raises(ValueError, match="replace these by large numbers"):
         reader.read(model)
 
