@@ -1,6 +1,9 @@
-"""``python -m benchmarks.recurrence``: path-dependent SHAP against the recurrence of Linear TreeSHAP.
+"""Path-dependent SHAP against the recurrence of Linear TreeSHAP.
 
-The paper's own code is in no package index, so the recurrence stands here in C, as the paper has it.
+``python -m benchmarks.recurrence [rows] [trees] [repetitions]`` prints the ratio.
+
+The paper's own code is in no package index, so the recurrence stands here in C, as the paper has
+it.
 Processor time of one thread, the two in turn.
 """
 

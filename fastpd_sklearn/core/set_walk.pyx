@@ -691,6 +691,8 @@ cdef bint _add_by_sums(const Job* job, Scratch* scratch, SetLeaf* at) noexcept n
     if job.rule == NULL or at.n_bits > DIRECT_BITS:
         return False
     rule.n_nodes = job.rule[at.n_bits + 1] - job.rule[at.n_bits]
+    if rule.n_nodes > 2 * QUAD:
+        return False
     by_sets *= <double> at.explained.n * at.others.n
     by_sums = job.sum * rule.n_nodes * at.n_bits * (<double> (1 << at.n_bits))
     by_sums += job.difference * rule.n_nodes * differences * at.explained.n
