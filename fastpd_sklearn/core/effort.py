@@ -145,6 +145,9 @@ def pair_effort(visits: float, n_words: int, order: int) -> float:
     return visits * (PAIR_VISIT + PAIR_WORD * n_words) * (PAIR_OF_PLAYERS if order == 2 else 1)
 
 
+SET_GROWTH = 0.75
+"""How much less than among the trials sets of more explained rows grow, as a power."""
+
 SET_ORDERS = {1: 1.0, 2: 1.9}
 """What terms of one or two players take where sets of rows meet."""
 
@@ -154,8 +157,7 @@ def set_effort(
 ) -> float:
     """Sets of rows that meet down a tree, from some trials; see `set_walk`.
 
-    Both sides' sets become fewer in proportion the more rows there are, so that this is no less
-    than what it takes beyond the trials.
+    Both sides' sets become fewer in proportion the more rows there are.
 
     Parameters
     ----------
@@ -170,7 +172,8 @@ def set_effort(
     float
     """
     x, y = (np.log(part.astype(np.float64)) for part in (n_rows, n_background))
-    at_rows = [_line(x, column, np.log(rows)) for column in np.log(np.maximum(effort, 1.0)).T]
+    at = min(np.log(rows), x[-1]) + SET_GROWTH * max(0.0, np.log(rows) - x[-1])
+    at_rows = [_line(x, column, at) for column in np.log(np.maximum(effort, 1.0)).T]
     return float(np.exp(_line(y, np.array(at_rows), np.log(background))))
 
 

@@ -224,9 +224,8 @@ def test_efforts_of_sets_go_through_the_trials():
             found = set_effort(rows_tried, background_tried, tried, n, other)
             assert_allclose(found, tried[i, k], rtol=1e-12)
     assert_allclose(set_effort(rows_tried, background_tried, tried, 8, 2048 * 8), 16e6, rtol=1e-12)
-    assert_allclose(
-        set_effort(rows_tried[:1], background_tried, tried[:1], 80, 256), 1e7, rtol=1e-12
-    )
+    found = set_effort(rows_tried, background_tried, tried, 64 * 16, 2048)
+    assert_allclose(found, 9e6 * (9 / 4), rtol=1e-12)  # three quarters of 16 are 8 in logarithms
 
 
 def test_estimates_for_other_forests():
