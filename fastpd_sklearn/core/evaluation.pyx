@@ -9,9 +9,7 @@ The work is cut into *batches* of trees, whose tables are bounded, and *spans* o
 3. blocks of rows are shared among the threads, and every row adds up its table entries, tree by
    tree in order: the same bits for any number of threads.
 
-A short table has a column a value, which stays in the first-level cache while rows look it up. A
-*wide* one, of more than SHORT_BITS bits, has the values of a pattern side by side instead, so
-that a look-up reads a line or two of memory.
+A table has the values of a pattern side by side, so that a look-up reads a line or two of memory.
 """
 
 from cython.parallel cimport prange
@@ -23,7 +21,7 @@ from fastpd_sklearn.core.coverage cimport (
     Coverage, Rule, Terms, add_mixtures, mixture_value, mixtures, values_everywhere,
 )
 from fastpd_sklearn.core.numbering cimport (
-    SHORT_BITS, Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, block_rows, dense_mask, keys_free,
+    Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, block_rows, dense_mask, keys_free,
     keys_init, leaf_mask, leaf_masks_init, n_patterns, number_block, number_of, numbers_free,
     numbers_init, short_patterns, test_tree,
 )
@@ -33,16 +31,15 @@ import numpy as np
 
 cdef extern from "kernels.h" nogil:
     int64_t popcount "popcount_64"(uint64_t)
-    void gather_add(double*, const double*, const uint16_t*, int64_t)
-    void gather_strided(double*, const double*, int64_t, const uint16_t*, int64_t)
-    void gather_rows(double* const*, const double*, int64_t, const uint16_t*, int64_t)
+    void gather_one(double*, const double*, int64_t, const uint16_t*, int64_t)
+    void gather_four(double* const*, const double*, int64_t, const uint16_t*, int64_t)
 
 cdef enum:
     DENSE_PLAYERS = 12     # the largest leaf for which terms of any size are computed at all masks
     MIXED_PLAYERS = 20     # the same for terms of one or two players, see mixtures
     TABLE_PLAYERS = 14     # the largest leaf whose occurring masks are found in a table of all
     MOST_LISTED = 65536    # rows of a span whose patterns are listed: their places have 16 bits
-    LINE_ROWS = 256        # rows whose lines of a wide table stay cached from column to column
+    LINE_ROWS = 256        # rows whose lines of a table stay cached from column to column
 
 WHOLE_ROWS = 4             # rows a pattern from which on a table is over all patterns
 BATCH_BYTES = 1 << 20      # a thread, of the tables of a batch (a tree may need more): they stay cached
@@ -56,9 +53,8 @@ cdef struct Table:
     int64_t n_patterns
     int64_t width       # values of a pattern: terms x values of a leaf
     uint16_t* place     # of the pattern of each row of the span; NULL where the pattern says it
-    int64_t step_pattern, step_value    # from entry to entry: 1 and n_patterns, or width and 1
     double** column     # of the output, for each of the values: that of the first row
-    double* value       # value[pattern * step_pattern + (slot * n_values + v) * step_value]
+    double* value       # value[pattern * width + slot * n_values + v]
 
 
 cdef struct Job:
@@ -401,9 +397,6 @@ cdef int _point_table(
     """Make room for a table of zeros, and say which columns its values belong to."""
     cdef int64_t n_slots = _n_slots(job, unit), slot, v, column
     table.width = n_slots * job.n_values
-    table.step_pattern, table.step_value = 1, table.n_patterns
-    if table.n_patterns >> SHORT_BITS:
-        table.step_pattern, table.step_value = table.width, 1
     table.value = <double*> calloc(table.width * table.n_patterns, sizeof(double))
     table.column = <double**> malloc(table.width * sizeof(double*))
     if table.value == NULL or table.column == NULL:
@@ -628,9 +621,9 @@ cdef void _add_leaf(
     for i in range(n_terms):
         for v in range(job.n_values):
             value = leaf_value[v]
-            entry = table.value + (slot[i] * job.n_values + v) * table.step_value
+            entry = table.value + slot[i] * job.n_values + v
             for r in range(table.n_patterns):
-                entry[r * table.step_pattern] += value * share[scratch.index[r] * n_terms + i]
+                entry[r * table.width] += value * share[scratch.index[r] * n_terms + i]
 
 
 cdef int _make_scratch(Scratch* scratch, int64_t n_listed, int64_t n_words) noexcept nogil:
@@ -693,28 +686,17 @@ cdef int _add_block(
 cdef void _add_unit(
     const Table* table, int64_t row, int64_t m, const uint16_t* patterns
 ) noexcept nogil:
-    cdef int64_t k, block, first
-    if table.step_value != 1:
-        for k in range(table.width):
-            gather_add(
-                table.column[k] + row, table.value + k * table.n_patterns, patterns, m
-            )
-        return
+    """Add what `m` rows look up, four columns at a time."""
+    cdef double* column[4]
+    cdef int64_t block, first, n, k, j
     for block in range((m + LINE_ROWS - 1) // LINE_ROWS):
         first = block * LINE_ROWS
-        _add_wide(table, row + first, min(<int64_t> LINE_ROWS, m - first), patterns + first)
-
-
-cdef void _add_wide(
-    const Table* table, int64_t row, int64_t m, const uint16_t* patterns
-) noexcept nogil:
-    """Add what `m` rows look up in a wide table, four columns at a time."""
-    cdef double* column[4]
-    cdef int64_t k, j, block
-    for block in range(table.width // 4):
-        k = 4 * block
-        for j in range(4):
-            column[j] = table.column[k + j] + row
-        gather_rows(column, table.value + k, table.width, patterns, m)
-    for k in range(table.width // 4 * 4, table.width):
-        gather_strided(table.column[k] + row, table.value + k, table.width, patterns, m)
+        n = min(<int64_t> LINE_ROWS, m - first)
+        for k in range(0, table.width - 3, 4):
+            for j in range(4):
+                column[j] = table.column[k + j] + row + first
+            gather_four(column, table.value + k, table.width, patterns + first, n)
+        for k in range(table.width // 4 * 4, table.width):
+            gather_one(
+                table.column[k] + row + first, table.value + k, table.width, patterns + first, n
+            )

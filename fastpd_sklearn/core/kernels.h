@@ -164,48 +164,58 @@ CLONES static void add_scaled(double *out, const double *x, double weight, int64
         out[p] += weight * x[p];
 }
 
-/* out[r] += table[index[r]], four rows at a time. The four indices come with one load, and the
- * look-ups are left scalar: the vector gathers of current processors take twice as long. */
-static inline void gather_add(double *out, const double *table, const uint16_t *index, int64_t m)
-{
-    int64_t r = 0;
-#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    for (; r + 4 <= m; r += 4) {
-        uint64_t four;
-        memcpy(&four, index + r, sizeof four);
-        const double a = table[four & 0xffff], b = table[four >> 16 & 0xffff];
-        const double c = table[four >> 32 & 0xffff], d = table[four >> 48];
-        out[r] += a;
-        out[r + 1] += b;
-        out[r + 2] += c;
-        out[r + 3] += d;
-    }
-#endif
-    for (; r < m; r++)
-        out[r] += table[index[r]];
-}
+/* --- look-ups in a table that has the values of a pattern side by side -------------------------- */
 
 /* out[r] += table[index[r] * width] */
-static inline void gather_strided(double *out, const double *table, int64_t width,
-                                  const uint16_t *index, int64_t m)
+static inline void gather_one(double *out, const double *table, int64_t width,
+                              const uint16_t *index, int64_t m)
 {
     for (int64_t r = 0; r < m; r++)
         out[r] += table[index[r] * width];
 }
 
-/* out[k][r] += table[index[r] * width + k] for four columns: a look-up reads neighbours. */
-static inline void gather_rows(double *const *out, const double *table, int64_t width,
+/* out[k][r] += table[index[r] * width + k] for four columns k. */
+static inline void gather_four_plain(double *const *out, const double *table, int64_t width,
+                                     const uint16_t *index, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        for (int k = 0; k < 4; k++)
+            out[k][r] += table[index[r] * width + k];
+}
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define PICK(A, B, I, J, K, L) __builtin_shufflevector(A, B, I, J, K, L)
+#endif
+#endif
+
+/* The same. Four rows make a square that is read by rows and added by columns: between the two it
+ * is turned over in registers, so that no value is looked up by itself. */
+#if defined(PICK)
+typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
+CLONES static void gather_four(double *const *out, const double *table, int64_t width,
                                const uint16_t *index, int64_t m)
 {
     double *const a = out[0], *const b = out[1], *const c = out[2], *const d = out[3];
-    for (int64_t r = 0; r < m; r++) {
-        const double *entry = table + index[r] * width;
-        a[r] += entry[0];
-        b[r] += entry[1];
-        c[r] += entry[2];
-        d[r] += entry[3];
+    const int64_t whole = m / 4 * 4;
+    for (int64_t r = 0; r < whole; r += 4) {
+        const four w = *(const four *)(table + index[r] * width);
+        const four x = *(const four *)(table + index[r + 1] * width);
+        const four y = *(const four *)(table + index[r + 2] * width);
+        const four z = *(const four *)(table + index[r + 3] * width);
+        const four wx_even = PICK(w, x, 0, 4, 2, 6), wx_odd = PICK(w, x, 1, 5, 3, 7);
+        const four yz_even = PICK(y, z, 0, 4, 2, 6), yz_odd = PICK(y, z, 1, 5, 3, 7);
+        *(four *)(a + r) += PICK(wx_even, yz_even, 0, 1, 4, 5);
+        *(four *)(b + r) += PICK(wx_odd, yz_odd, 0, 1, 4, 5);
+        *(four *)(c + r) += PICK(wx_even, yz_even, 2, 3, 6, 7);
+        *(four *)(d + r) += PICK(wx_odd, yz_odd, 2, 3, 6, 7);
     }
+    double *const rest[4] = {a + whole, b + whole, c + whole, d + whole};
+    gather_four_plain(rest, table, width, index + whole, m - whole);
 }
+#else
+#define gather_four gather_four_plain
+#endif
 
 /* --- the walk of core/path_walk: WALK_LANES rows side by side at each quadrature node t --------- */
 
