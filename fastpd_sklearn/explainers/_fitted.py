@@ -20,7 +20,7 @@ from fastpd_sklearn.explainers._protocol import Engine, Term
 from fastpd_sklearn.explainers._response import Selection
 from fastpd_sklearn.forest import _rows
 
-BLOCK_BYTES = 2**26
+BLOCK_BYTES = 2**27
 """Size of the values that an engine makes at a time."""
 
 MANY_TERMS = 4096

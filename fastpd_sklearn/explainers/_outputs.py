@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import chain, combinations
 
 import numpy as np
@@ -126,6 +127,9 @@ class Recipe:
     parts: list[list[tuple[int, float]]] | None = None
     adds_intercept: bool = False
 
+    def __getstate__(self) -> dict:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def combine(self, values: np.ndarray, intercept: np.ndarray) -> np.ndarray:
         """Columns of the output.
 
@@ -145,12 +149,13 @@ class Recipe:
             return values
         # A term's values lie together in memory: that is how engines make them.
         by_term = np.ascontiguousarray(values.transpose(1, 2, 0))
-        out = self._factors() @ by_term.reshape(len(self.asked), -1)
+        out = self._factors @ by_term.reshape(len(self.asked), -1)
         out = out.reshape(len(self.parts), *by_term.shape[1:]).transpose(2, 0, 1)
         if self.adds_intercept:
             out += intercept
         return out
 
+    @cached_property
     def _factors(self) -> sparse.csr_array:
         """The factor of every asked term in every column, shape (n_columns, n_asked)."""
         sizes = [len(parts) for parts in self.parts]
@@ -189,11 +194,11 @@ def _interaction_recipe(terms: list[Term], engine: Engine) -> Recipe:
     """Halves of the pairs, and what the pairs leave of each player's SHAP value."""
     common = engine.common_terms(2)
     singles = {term[0] for term in terms if len(term) == 1}
-    needed = {pair for pair in common if singles.intersection(pair)}
-    asked = sorted(needed.union(terms), key=by_size)
+    needed = [pair for pair in common if pair[0] in singles or pair[1] in singles]
+    asked = sorted({*needed, *terms}, key=by_size)
     place = {term: i for i, term in enumerate(asked)}
     pairs_of: dict[int, list[Term]] = {k: [] for k in singles}
-    for pair in sorted(needed):
+    for pair in needed:
         for k in singles.intersection(pair):
             pairs_of[k].append(pair)
     parts = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 
 import numpy as np
@@ -59,9 +60,8 @@ class Players:
         if isinstance(feature, str) and feature in self.names:
             return self.names.index(feature)
         column = find_column(feature, self.column_names, "features", self.names)
-        for player, columns in enumerate(self.columns):
-            if len(columns) == 1 and columns[0] == column:
-                return player
+        if column in self._alone:
+            return self._alone[column]
         group = next(n for n, cols in zip(self.names, self.columns, strict=True) if column in cols)
         remedy = (
             "which a step of the pipeline mixes; name the group"
@@ -69,6 +69,12 @@ class Players:
             else "and plays only with it; name the group, or take the column out of `groups`"
         )
         raise ValueError(f"features: column {feature!r} is part of the group {group!r} {remedy}")
+
+    @cached_property
+    def _alone(self) -> dict[int, int]:
+        """The players of one column, by that column."""
+        single = (k for k, columns in enumerate(self.columns) if len(columns) == 1)
+        return {int(self.columns[k][0]): k for k in single}
 
     def find_term(self, feature) -> tuple[int, ...]:
         """The players that a user means, in the order given.
