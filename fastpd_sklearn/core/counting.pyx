@@ -178,7 +178,7 @@ cdef void _count_tree(
     )
     while row < codes.n_rows and not found.failed:
         m = min(numbers.most_rows, codes.n_rows - row)
-        found.failed = number_block(&numbers, codes, tests, units, tree, row, m) < 0
+        found.failed = number_block(&numbers, codes, tests, units, row, m) < 0
         for u in range(n_units):
             if found.failed:
                 break

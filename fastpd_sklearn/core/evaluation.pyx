@@ -23,7 +23,7 @@ from fastpd_sklearn.core.coverage cimport (
 from fastpd_sklearn.core.numbering cimport (
     Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, block_rows, dense_mask, keys_free,
     keys_init, leaf_mask, leaf_masks_init, n_patterns, number_block, number_of, numbers_free,
-    numbers_init, short_patterns, test_tree,
+    numbers_init, unit_patterns,
 )
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes, NodeTests, Tests
 
@@ -298,7 +298,7 @@ cdef int _list_rows(
     cdef bint is_short
     while row < n_rows:
         m = min(numbers.most_rows, n_rows - row)
-        if number_block(numbers, &job.codes, &job.tests, job.units, tree, first_row + row, m) < 0:
+        if number_block(numbers, &job.codes, &job.tests, job.units, first_row + row, m) < 0:
             return -1
         for u in range(numbers.n_units):
             if tables[u].place == NULL:
@@ -652,34 +652,33 @@ cdef int _add_block(
     int64_t row, int64_t m,
 ) noexcept nogil:
     """Add the entries of `m` rows, from `row` of the span on, to the output."""
-    cdef int64_t first_unit = job.units.tree_unit[first_tree], n_nodes = 0, t, u
+    cdef int64_t first_unit = job.units.tree_unit[first_tree], n_units = 0, t, u, root
     cdef const Table* table
-    cdef bint tested
-    cdef uint8_t* bits
-    cdef uint16_t* short = <uint16_t*> malloc(m * sizeof(uint16_t))
+    cdef bint any_whole
+    cdef uint16_t* patterns
     for t in range(first_tree, last_tree):
-        n_nodes = max(n_nodes, job.units.tree_start[t + 1] - job.units.tree_start[t])
-    bits = <uint8_t*> malloc(n_nodes * m + m)
-    if short == NULL or bits == NULL:
-        free(short)
-        free(bits)
+        n_units = max(n_units, job.units.tree_unit[t + 1] - job.units.tree_unit[t])
+    patterns = <uint16_t*> malloc(n_units * m * sizeof(uint16_t))
+    if patterns == NULL:
         return -1
     for t in range(first_tree, last_tree):
-        tested = False
-        for u in range(job.units.tree_unit[t], job.units.tree_unit[t + 1]):
+        root = job.units.tree_unit[t]
+        any_whole = False
+        for u in range(root, job.units.tree_unit[t + 1]):
+            any_whole = any_whole or job.whole[u]
+        for u in range(root, job.units.tree_unit[t + 1]):
+            if any_whole and job.units.is_dense[u]:
+                unit_patterns(
+                    &job.codes, &job.tests, job.units, u, first_row + row, m,
+                    patterns + (job.units.parent[u] - root) * m, patterns + (u - root) * m,
+                )
             table = tables + u - first_unit
-            if table.value == NULL:
-                continue
-            if table.place != NULL:
-                _add_unit(table, row, m, table.place + row)
-                continue
-            if not tested:
-                test_tree(&job.codes, &job.tests, job.units, t, first_row + row, m, bits)
-                tested = True
-            short_patterns(job.units, t, u, bits, m, bits + n_nodes * m, short)
-            _add_unit(table, row, m, short)
-    free(short)
-    free(bits)
+            if table.value != NULL:
+                _add_unit(
+                    table, row, m,
+                    patterns + (u - root) * m if table.place == NULL else table.place + row,
+                )
+    free(patterns)
     return 0
 
 

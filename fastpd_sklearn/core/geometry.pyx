@@ -187,7 +187,7 @@ class Units:
     leaf : ndarray of shape (n_leaves,), int64
         Leaves that hang from the unit.
     is_dense : ndarray of shape (n_units,), uint8
-        Whether the pattern is short enough for tables over all patterns.
+        Whether the pattern is short enough for tables over all patterns, as are those above.
     """
 
     def __init__(self, geometry, int chunk_nodes=CHUNK_NODES):
@@ -267,6 +267,15 @@ def _cut(units, geometry, int chunk_nodes):
     units.leaf_start = leaf_start.array(np.int64)
     units.leaf = leaves.array(np.int64)
     units.is_dense = (units.n_bits <= DENSE_BITS).astype(np.uint8)
+    _spread_deep(units.parent, units.is_dense)
+
+
+cdef void _spread_deep(const int64_t[::1] parent, uint8_t[::1] is_dense) noexcept:
+    """What hangs from a deep unit is deep."""
+    cdef int64_t unit
+    for unit in range(parent.shape[0]):
+        if parent[unit] >= 0:
+            is_dense[unit] &= is_dense[parent[unit]]
 
 
 def _chunk_roots(geometry, int chunk_nodes):

@@ -97,35 +97,46 @@ DEFINE_INTERVAL(in_interval_8, uint8_t)
 DEFINE_INTERVAL(in_interval_16, uint16_t)
 DEFINE_INTERVAL(in_interval_32, uint32_t)
 
-/* met[r] = (left[r] == wanted) */
-CLONES static void set_equal(uint8_t *met, const uint8_t *left, uint8_t wanted, int64_t m)
-{
-    for (int64_t r = 0; r < m; r++)
-        met[r] = (left[r] == wanted);
-}
-
-/* met[r] &= (left[r] == wanted) */
-CLONES static void and_equal(uint8_t *met, const uint8_t *left, uint8_t wanted, int64_t m)
-{
-    for (int64_t r = 0; r < m; r++)
-        met[r] &= (left[r] == wanted);
-}
-
 /* pattern[r] |= four bits from `shift` on; bit j of row r is bits[j][r] */
 CLONES static void or_four_16(uint16_t *pattern, const uint8_t *const *bits, int shift, int64_t m)
 {
     const uint8_t *a = bits[0], *b = bits[1], *c = bits[2], *d = bits[3];
+    const uint16_t unit = (uint16_t)(1u << shift);
     for (int64_t r = 0; r < m; r++) {
-        const uint8_t four = (uint8_t)(a[r] | b[r] << 1 | c[r] << 2 | d[r] << 3);
-        pattern[r] |= (uint16_t)((uint16_t)four << shift);
+        const uint8_t four_bits = (uint8_t)(a[r] | b[r] << 1 | c[r] << 2 | d[r] << 3);
+        pattern[r] |= (uint16_t)(four_bits * unit);
     }
 }
 
-/* pattern[r] |= bit[r] << shift */
+/* pattern[r] |= bit[r] << shift, by a product: shifts of 16 bits would be done in 32 */
 CLONES static void or_bit_16(uint16_t *pattern, const uint8_t *bit, int shift, int64_t m)
 {
+    const uint16_t unit = (uint16_t)(1u << shift);
     for (int64_t r = 0; r < m; r++)
-        pattern[r] |= (uint16_t)((uint16_t)bit[r] << shift);
+        pattern[r] |= (uint16_t)(bit[r] * unit);
+}
+
+/* pattern[r] |= what of another pattern is above `down`, from `shift` on */
+CLONES static void or_above_16(uint16_t *pattern, const uint16_t *other, int down, int shift, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        pattern[r] |= (uint16_t)((uint16_t)(other[r] >> down) << shift);
+}
+
+/* Set a bit of pattern[r] where the probed bit of another pattern is as wanted. */
+CLONES static void or_test_16(uint16_t *pattern, const uint16_t *other, uint16_t probe,
+                              uint16_t wanted, uint16_t bit, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        pattern[r] |= (uint16_t)((other[r] & probe) == wanted ? bit : 0);
+}
+
+/* Clear it where it is not. */
+CLONES static void and_test_16(uint16_t *pattern, const uint16_t *other, uint16_t probe,
+                               uint16_t wanted, uint16_t bit, int64_t m)
+{
+    for (int64_t r = 0; r < m; r++)
+        pattern[r] &= (uint16_t)~((other[r] & probe) == wanted ? 0 : bit);
 }
 
 /* One layer of a product of 2 x 2 factors: the table's halves x[p] (bit 0) and x[half + p] (bit 1)

@@ -59,16 +59,14 @@ cdef struct TreeNumbers:
     int64_t first_unit, n_units
     int64_t most_rows
     DeepUnit* deep           # by unit of the tree; unused for dense ones
-    uint8_t* bits            # see test_tree
-    uint8_t* met
     # Of row r at unit u of the tree, at u * most_rows + r:
     uint16_t* short          # the pattern of a dense unit, the node bits of a deep one
     int32_t* number          # the number at a deep unit; NULL if the tree has none
 
 
 cdef enum:
-    CHUNK_PATTERNS = 128  # node bits of the largest chunk
-    SHORT_BITS = 11       # of a pattern: a table over all patterns stays in the first-level cache
+    CHUNK_NODES = 7       # of the largest chunk
+    CHUNK_PATTERNS = 128  # of its node bits
 
 
 cdef struct LeafMasks:
@@ -87,13 +85,9 @@ cdef inline uint64_t dense_mask(const LeafMasks* masks, uint64_t pattern) noexce
 
 
 cdef int64_t block_rows(const UnitView* units, int64_t tree) noexcept nogil
-cdef void test_tree(
-    const Codes* codes, const Tests* tests, const UnitView* units, int64_t tree, int64_t row,
-    int64_t m, uint8_t* bits,
-) noexcept nogil
-cdef void short_patterns(
-    const UnitView* units, int64_t tree, int64_t unit, const uint8_t* bits, int64_t m,
-    uint8_t* met, uint16_t* patterns,
+cdef void unit_patterns(
+    const Codes* codes, const Tests* tests, const UnitView* units, int64_t unit, int64_t row,
+    int64_t m, const uint16_t* parent, uint16_t* patterns,
 ) noexcept nogil
 cdef int64_t n_patterns(const UnitView* units, int64_t unit) noexcept nogil
 
@@ -101,7 +95,7 @@ cdef int numbers_init(TreeNumbers* numbers, const UnitView* units, int64_t tree)
 cdef void numbers_free(TreeNumbers* numbers) noexcept nogil
 cdef int number_block(
     TreeNumbers* numbers, const Codes* codes, const Tests* tests, const UnitView* units,
-    int64_t tree, int64_t row, int64_t m,
+    int64_t row, int64_t m,
 ) noexcept nogil
 cdef void leaf_mask(
     const UnitView* units, const TreeNumbers* numbers, int64_t unit, int64_t leaf, int64_t number,

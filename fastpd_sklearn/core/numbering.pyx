@@ -1,6 +1,7 @@
 """The patterns of blocks of rows at the chunks of a tree, as small numbers.
 
-At a *dense* unit the number of a pattern is the pattern itself, node bits lowest. At a *deep* one
+At a *dense* unit the number of a pattern is the pattern itself, node bits lowest; the bits of the
+players above follow from the pattern at the parent, which is dense, too. At a *deep* one
 the patterns that occur are numbered as they come, parents before children: see `DeepUnit`.
 """
 
@@ -10,17 +11,19 @@ from libc.string cimport memcmp, memcpy, memset
 from fastpd_sklearn.core.routing cimport route_block
 
 cdef extern from "kernels.h" nogil:
-    void set_equal(uint8_t*, const uint8_t*, uint8_t, int64_t)
-    void and_equal(uint8_t*, const uint8_t*, uint8_t, int64_t)
     void or_four_16(uint16_t*, const uint8_t* const*, int, int64_t)
     void or_bit_16(uint16_t*, const uint8_t*, int, int64_t)
+    void or_above_16(uint16_t*, const uint16_t*, int, int, int64_t)
+    void or_test_16(uint16_t*, const uint16_t*, uint16_t, uint16_t, uint16_t, int64_t)
+    void and_test_16(uint16_t*, const uint16_t*, uint16_t, uint16_t, uint16_t, int64_t)
 
 cdef enum:
-    MOST_ROWS = 2048
+    MOST_ROWS = 2048      # whose node bits at a unit stay in the first-level cache
     LEAST_ROWS = 64
-    BITS_BYTES = 1 << 18  # node bits of a block: they stay in the second-level cache
-    WIDE_ROWS = 16384      # where tables over patterns are long: a block of rows shares their lines
-    WIDE_BYTES = 1 << 26  # node bits of such a block, at most
+    SHORT_BITS = 11        # of a pattern: what is added up by longer ones outgrows the caches, and
+    WIDE_ROWS = 16384      # a large block of rows shares it
+    PATTERN_BYTES = 6      # of a row at a unit: the pattern, and a number
+    BLOCK_BYTES = 1 << 26  # of a block, at most
 
 
 cdef class UnitArrays:
@@ -55,24 +58,14 @@ cdef const void* _address(array) except? NULL:
 
 cdef int64_t block_rows(const UnitView* units, int64_t tree) noexcept nogil:
     """How many rows of a tree to take at a time."""
-    cdef int64_t n_nodes = units.tree_start[tree + 1] - units.tree_start[tree], unit
-    cdef int64_t rows = min(<int64_t> MOST_ROWS, BITS_BYTES // n_nodes)
+    cdef int64_t n_units = units.tree_unit[tree + 1] - units.tree_unit[tree], unit
+    cdef int64_t rows = MOST_ROWS
     for unit in range(units.tree_unit[tree], units.tree_unit[tree + 1]):
         if _n_nodes(units, unit) + units.n_above[unit] > SHORT_BITS:
-            rows = max(rows, min(<int64_t> WIDE_ROWS, WIDE_BYTES // n_nodes))
+            rows = WIDE_ROWS
             break
+    rows = min(rows, BLOCK_BYTES // (PATTERN_BYTES * n_units))
     return max(<int64_t> LEAST_ROWS, rows // 64 * 64)
-
-
-cdef void test_tree(
-    const Codes* codes, const Tests* tests, const UnitView* units, int64_t tree, int64_t row,
-    int64_t m, uint8_t* bits,
-) noexcept nogil:
-    """Bits of `m` rows from `row` on at every inner node; node i of the tree has bits[i * m:]."""
-    cdef int64_t first = units.tree_start[tree], node
-    for node in range(first, units.tree_start[tree + 1]):
-        if units.left_child[node] >= 0:
-            route_block(codes, tests, node, row, m, bits + (node - first) * m)
 
 
 cdef int64_t _n_nodes(const UnitView* units, int64_t unit) noexcept nogil:
@@ -84,45 +77,62 @@ cdef int64_t n_patterns(const UnitView* units, int64_t unit) noexcept nogil:
     return <int64_t> 1 << (_n_nodes(units, unit) + units.n_above[unit])
 
 
+cdef void unit_patterns(
+    const Codes* codes, const Tests* tests, const UnitView* units, int64_t unit, int64_t row,
+    int64_t m, const uint16_t* parent, uint16_t* patterns,
+) noexcept nogil:
+    """Patterns of `m` rows from `row` on at a dense unit, their node bits alone at a deep one.
+
+    `parent` has the patterns of the rows at the parent of the unit, if there is one.
+    """
+    cdef int64_t block, first
+    for block in range((m + MOST_ROWS - 1) // MOST_ROWS):
+        first = block * MOST_ROWS
+        _node_patterns(
+            codes, tests, units, unit, row + first, min(<int64_t> MOST_ROWS, m - first),
+            patterns + first,
+        )
+    if units.is_dense[unit] and units.parent[unit] >= 0:
+        _add_above(units, unit, parent, m, patterns)
+
+
 cdef void _node_patterns(
-    const UnitView* units, int64_t tree, int64_t unit, const uint8_t* bits, int64_t m,
-    uint16_t* patterns,
+    const Codes* codes, const Tests* tests, const UnitView* units, int64_t unit, int64_t row,
+    int64_t m, uint16_t* patterns,
 ) noexcept nogil:
-    """The node bits of a unit's patterns."""
-    cdef int64_t first = units.tree_start[tree], n_nodes = _n_nodes(units, unit), b = 0, j
-    cdef const int32_t* node = units.node + units.node_start[unit]
+    """The node bits of the patterns of at most MOST_ROWS rows."""
+    cdef uint8_t bits[CHUNK_NODES * MOST_ROWS]
     cdef const uint8_t* four[4]
+    cdef const int32_t* node = units.node + units.node_start[unit]
+    cdef int64_t n_nodes = _n_nodes(units, unit), b, j
+    for b in range(n_nodes):
+        route_block(codes, tests, node[b], row, m, bits + b * MOST_ROWS)
     memset(patterns, 0, m * sizeof(uint16_t))
-    while b + 4 <= n_nodes:
+    for b in range(n_nodes // 4):
         for j in range(4):
-            four[j] = bits + (node[b + j] - first) * m
-        or_four_16(patterns, four, <int> b, m)
-        b += 4
-    while b < n_nodes:
-        or_bit_16(patterns, bits + (node[b] - first) * m, <int> b, m)
-        b += 1
+            four[j] = bits + (4 * b + j) * MOST_ROWS
+        or_four_16(patterns, four, <int> (4 * b), m)
+    for b in range(n_nodes // 4 * 4, n_nodes):
+        or_bit_16(patterns, bits + b * MOST_ROWS, <int> b, m)
 
 
-cdef void short_patterns(
-    const UnitView* units, int64_t tree, int64_t unit, const uint8_t* bits, int64_t m,
-    uint8_t* met, uint16_t* patterns,
+cdef void _add_above(
+    const UnitView* units, int64_t unit, const uint16_t* parent, int64_t m, uint16_t* patterns
 ) noexcept nogil:
-    """Patterns of a dense unit; `met` is room for `m` bytes."""
-    cdef int64_t first = units.tree_start[tree], start = units.path_start[units.first_leaf[unit]]
-    cdef int64_t b, k
-    cdef bint is_first
-    _node_patterns(units, tree, unit, bits, m, patterns)
-    for b in range(units.n_above[unit]):
-        is_first = True
-        for k in range(start, start + units.depth[unit]):
-            if units.path_bit[k] != b:
-                continue
-            if is_first:
-                set_equal(met, bits + (units.path_node[k] - first) * m, units.path_left[k], m)
-            else:
-                and_equal(met, bits + (units.path_node[k] - first) * m, units.path_left[k], m)
-            is_first = False
-        or_bit_16(patterns, met, <int> (b + _n_nodes(units, unit)), m)
+    """Add the bits of the players above: the parent's, changed by its tests on the way here."""
+    cdef int64_t up = units.parent[unit], start = units.path_start[units.first_leaf[unit]]
+    cdef int64_t known = units.n_above[up], n_nodes = _n_nodes(units, unit), k
+    cdef uint16_t probe, wanted, bit
+    or_above_16(patterns, parent, <int> _n_nodes(units, up), <int> n_nodes, m)
+    for k in range(start + units.depth[up], start + units.depth[unit]):
+        probe = <uint16_t> (1 << units.place[units.path_node[k]])
+        wanted = probe if units.path_left[k] else 0
+        bit = <uint16_t> (1 << (n_nodes + units.path_bit[k]))
+        if units.path_bit[k] == known:  # a player that has not been met before
+            or_test_16(patterns, parent, probe, wanted, bit, m)
+            known += 1
+        else:
+            and_test_16(patterns, parent, probe, wanted, bit, m)
 
 
 cdef void _extend(
@@ -185,22 +195,20 @@ cdef void leaf_masks_init(
 
 cdef int numbers_init(TreeNumbers* numbers, const UnitView* units, int64_t tree) noexcept nogil:
     """Get ready to number the rows of a tree; -1 if there is no memory."""
-    cdef int64_t n_nodes = units.tree_start[tree + 1] - units.tree_start[tree], u
+    cdef int64_t u
     cdef bint any_deep = False
     numbers.first_unit = units.tree_unit[tree]
     numbers.n_units = units.tree_unit[tree + 1] - numbers.first_unit
     numbers.most_rows = block_rows(units, tree)
     numbers.deep = <DeepUnit*> calloc(numbers.n_units, sizeof(DeepUnit))
-    numbers.bits = <uint8_t*> malloc(n_nodes * numbers.most_rows)
-    numbers.met = <uint8_t*> malloc(numbers.most_rows)
     numbers.short = <uint16_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(uint16_t))
     for u in range(numbers.n_units):
         any_deep = any_deep or not units.is_dense[numbers.first_unit + u]
     if any_deep:
         numbers.number = <int32_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(int32_t))
     if (
-        numbers.deep == NULL or numbers.bits == NULL or numbers.met == NULL
-        or numbers.short == NULL or (any_deep and numbers.number == NULL)
+        numbers.deep == NULL or numbers.short == NULL
+        or (any_deep and numbers.number == NULL)
     ):
         return -1
     for u in range(numbers.n_units):
@@ -218,30 +226,25 @@ cdef void numbers_free(TreeNumbers* numbers) noexcept nogil:
         free(numbers.deep[u].number)
         free(numbers.deep[u].cell)
     free(numbers.deep)
-    free(numbers.bits)
-    free(numbers.met)
     free(numbers.short)
     free(numbers.number)
 
 
 cdef int number_block(
     TreeNumbers* numbers, const Codes* codes, const Tests* tests, const UnitView* units,
-    int64_t tree, int64_t row, int64_t m,
+    int64_t row, int64_t m,
 ) noexcept nogil:
     """Number the patterns of `m` rows from `row` on at all units; -1 if there is no memory."""
     cdef int64_t u, unit
-    test_tree(codes, tests, units, tree, row, m, numbers.bits)
     for u in range(numbers.n_units):
         unit = numbers.first_unit + u
-        if units.is_dense[unit]:
-            short_patterns(
-                units, tree, unit, numbers.bits, m, numbers.met,
-                numbers.short + u * numbers.most_rows,
-            )
-        else:
-            _node_patterns(units, tree, unit, numbers.bits, m, numbers.short + u * numbers.most_rows)
-            if _number_deep(numbers, units, unit, m) < 0:
-                return -1
+        unit_patterns(
+            codes, tests, units, unit, row, m,
+            numbers.short + (units.parent[unit] - numbers.first_unit) * numbers.most_rows,
+            numbers.short + u * numbers.most_rows,
+        )
+        if not units.is_dense[unit] and _number_deep(numbers, units, unit, m) < 0:
+            return -1
     return 0
 
 

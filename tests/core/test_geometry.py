@@ -99,7 +99,9 @@ def test_every_leaf_is_in_one_unit(name, chunk_nodes):
         first, last = units.leaf_start[units.tree_unit[t : t + 2]]
         expected = np.arange(*core.geometry.tree_leaf[t : t + 2])
         assert_array_equal(np.sort(units.leaf[first:last]), expected)
-    assert_array_equal(units.is_dense, units.n_bits <= 16)
+    for u, parent in enumerate(units.parent):
+        below_dense = parent < 0 or units.is_dense[parent]
+        assert units.is_dense[u] == (below_dense and units.n_bits[u] <= 16)
 
 
 def test_some_units_are_long():
