@@ -31,6 +31,7 @@ COLUMNS = (
 )
 PACKAGES = ("fastpd-sklearn", "numpy", "scikit-learn", "xgboost", "lightgbm", "shap")
 SLOPES = ("task", "contender", "model", "by", "slope")
+THREADS = ("contender", "model", "threads", "x one thread")
 STEEP_FROM = 10_000
 """Fewest rows from which a slope is fitted."""
 
@@ -88,6 +89,8 @@ class Report:
             parts += ["## Budgets", _table(("task", "case", "limit", "found", "holds"), budgets)]
         if slopes := self._slopes():
             parts += ["## Log-log slopes", _table(SLOPES, slopes)]
+        if threads := self._threads():
+            parts += ["## Threads", _table(THREADS, threads)]
         if bits := self._bits():
             parts += ["## Same bits for any number of threads", bits]
         return "\n\n".join(parts) + "\n"
@@ -135,6 +138,19 @@ class Report:
                 slope = f"{np.polyfit(size, seconds, 1)[0]:.2f}"
                 out.append([task, contender, model, by, slope])
         return out
+
+    def _threads(self) -> list[list[str]]:
+        """How many times as fast ours is with more threads than one."""
+        seconds = {
+            (m.contender, f"{m.case.model}, {m.case.n_columns} columns", m.case.threads): m.seconds
+            for m in self.measured
+            if m.task == "scaling_threads" and not m.error
+        }
+        return [
+            [contender, model, str(threads), f"{seconds[contender, model, 1] / taken:.2f}"]
+            for (contender, model, threads), taken in seconds.items()
+            if threads > 1 and (contender, model, 1) in seconds
+        ]
 
     def _bits(self) -> str:
         """Whether values are the same to the last bit."""
