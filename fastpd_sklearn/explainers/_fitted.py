@@ -23,6 +23,9 @@ from fastpd_sklearn.forest import _rows
 BLOCK_BYTES = 2**27
 """Size of the values that an engine makes at a time."""
 
+REMAINDER_ROWS = 1024
+"""Rows whose values are added up at a time."""
+
 MANY_TERMS = 4096
 """Terms left out beyond which it is not looked up whether they are zero."""
 
@@ -334,8 +337,10 @@ class Fitted:
             return None, False
         response = self.response(X)
         remainder = response - self.intercept
-        for t, term in enumerate(self.terms):
-            remainder = remainder - _outputs.share(self.output, term) * values[:, t]
+        share = np.array([_outputs.share(self.output, term) for term in self.terms], float)
+        for start in range(0, len(values), REMAINDER_ROWS):
+            part = slice(start, start + REMAINDER_ROWS)
+            remainder[part] -= np.tensordot(values[part], share, axes=(1, 0))
         rounding = values.shape[1] * float(np.finfo(values.dtype).eps)
         zero = max(ZERO, rounding) * max(np.abs(self.intercept).max(), np.abs(response).max())
         if np.any(np.abs(remainder) > zero):
