@@ -61,8 +61,8 @@ def test_a_search_holds_minus_the_measure_of_each_fold(search, X, y, name):
 def test_processes_find_the_same(search, X, y):
     parallel = clone(search).set_params(n_jobs=2).fit(X, y)
     for key in search.cv_results_:
-        if "_test_" in key:
-            assert_allclose(parallel.cv_results_[key], search.cv_results_[key], rtol=0)
+        if "_test_" in key:  # numpy's sums may differ in the last bit by where an array lies
+            assert_allclose(parallel.cv_results_[key], search.cv_results_[key], rtol=1e-12)
 
 
 def test_a_search_can_go_by_a_scorer_alone(X, y):
