@@ -75,6 +75,10 @@ def check_verbose(verbose) -> None:
         raise ValueError(f"verbose={verbose!r} should be 0 for silence, or a positive int")
 
 
+_TABLE_DOORS = ("__dataframe__", "__arrow_c_stream__", "__arrow_c_array__")
+"""By which tables hand themselves over to other libraries."""
+
+
 def check_rows(X):
     """``X`` as a matrix or a data frame.
 
@@ -98,6 +102,17 @@ def check_rows(X):
         if X.shape[0] == 0 or X.shape[1] == 0:
             raise ValueError(f"X is empty: a data frame of shape {X.shape}; give at least one row")
         return X
+    if isinstance(X, list | tuple) and any(isinstance(part, str | os.PathLike) for part in X):
+        raise TypeError(
+            "X is a list of paths: give the folder of the files, or "
+            "pyarrow.dataset.dataset(paths), where rows in chunks are taken"
+        )
+    if any(hasattr(X, door) for door in _TABLE_DOORS):
+        raise TypeError(
+            f"X is a {type(X).__name__}, whose columns have names that an array would lose: give "
+            "it as a pandas or polars data frame, such as X.to_pandas(), or in a list, as a chunk, "
+            "where chunks are taken"
+        )
     if not (sparse.issparse(X) or hasattr(X, "__array__") or hasattr(X, "__len__")):
         raise TypeError(
             f"X is a {type(X).__name__}, which is not accepted: give the rows as an array, a "
@@ -122,11 +137,19 @@ def check_weights(sample_weight, n_rows: int) -> np.ndarray | None:
 
     Raises
     ------
+    TypeError
+        For the name of a column.
     ValueError
         For another shape, for weights that are negative or not finite, or all zero.
     """
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, str):
+        raise TypeError(
+            f"sample_weight={sample_weight!r} names a column, as for rows in chunks; rows in "
+            f"memory take the weights themselves, such as X[{sample_weight!r}], apart from the "
+            "columns of the model"
+        )
     weights = check_array(
         np.full(n_rows, sample_weight) if np.isscalar(sample_weight) else sample_weight,
         ensure_2d=False,

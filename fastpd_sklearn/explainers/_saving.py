@@ -7,6 +7,7 @@ code as at ``fit``, once everything has been checked that this code takes for gr
 
 from __future__ import annotations
 
+import os
 from copy import copy
 from dataclasses import fields
 
@@ -174,7 +175,8 @@ def load_explainer(file):
         _check_version(archive.header)
         return _restored(archive)
     except DAMAGED as error:
-        name = getattr(file, "name", file)
+        is_path = isinstance(file, str | os.PathLike)
+        name = file if is_path else getattr(file, "name", "the file")
         raise ValueError(f"{name} is no explainer that was saved: {error}") from error
 
 
@@ -182,7 +184,7 @@ def _check_version(header: dict) -> None:
     if header.get("format") != FORMAT:
         raise ValueError("it does not say that it is one")
     found, known = (header.get("version"), header.get("state")), (VERSION, STATE_VERSION)
-    if found != known:
+    if found != known or any(type(number) is not int for number in found):
         raise ValueError(
             f"it was written in version {found[0]} of the format (state {found[1]}), and this is "
             f"version {known[0]} ({known[1]}); read it by the fastpd_sklearn that wrote it"
@@ -202,6 +204,7 @@ def _restored(archive: Archive):
     explainer._check_params()
     attributes = content.pop("attributes")
     _same_keys("attributes", attributes, _ATTRIBUTES)
+    _check_names(attributes["feature_names_in_"], attributes["n_features_in_"])
     for name, value in attributes.items():
         if value is not None:
             setattr(explainer, name, value)
@@ -213,6 +216,14 @@ def _restored(archive: Archive):
     explainer.terms_ = tuple(map(fitted.players.name, fitted.terms))
     explainer.get_feature_names_out()  # which refuses names that are not each their own
     return explainer
+
+
+def _check_names(names, n_columns) -> None:
+    if names is None:
+        return
+    is_array = isinstance(names, np.ndarray) and names.shape == (n_columns,)
+    if not is_array or not all(isinstance(name, str) for name in names.tolist()):
+        raise ValueError(f"its feature_names_in_ is not {n_columns} names")
 
 
 def _fitted(archive: Archive, content: dict, engine_class, explainer) -> Fitted:
@@ -233,6 +244,8 @@ def _fitted(archive: Archive, content: dict, engine_class, explainer) -> Fitted:
     engine = _filled(archive, "state", empty)
     output, terms = content["output"], _terms(content["terms"], len(players))
     _known("output", output, _outputs.DEFAULT_ORDER)
+    if output != explainer.output:
+        raise ValueError(f"it has output={explainer.output!r} and values of the output {output!r}")
     recipe = _outputs.make_recipe(output, terms, engine)
     if recipe.index not in engine.indices:
         raise ValueError(f"its engine has no values of the output {output!r}")

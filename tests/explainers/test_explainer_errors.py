@@ -321,3 +321,27 @@ def test_responses_of_an_isolation_forest(explainer_class, X, method):
     model = IsolationForest(n_estimators=3, random_state=0).fit(X)
     with pytest.raises(ValueError, match=r"'raw' is a row's mean depth.* larger depth is less"):
         explainer_class(response_method=method).fit(model, X)
+
+
+@pytest.mark.parametrize("make", ["Table", "RecordBatch"])
+def test_arrow_tables_are_no_arrays(explainer_class, model, X, make):
+    """Their columns go by name, and an array would take them by place."""
+    pa = pytest.importorskip("pyarrow")
+    columns = [pa.array(column) for column in X.T]
+    table = getattr(pa, make).from_arrays(columns, names=[f"c{j}" for j in range(len(columns))])
+    fitted = explainer_class().fit(model, X)
+    for call in (
+        lambda: explainer_class().fit(model, table),
+        lambda: fitted.transform(table),
+        lambda: fitted.explain(table),
+        lambda: fitted.partial_fit(table),
+    ):
+        with pytest.raises(TypeError, match=rf"X is a {make}, whose columns have .*to_pandas\(\)"):
+            call()
+
+
+def test_lists_of_paths_and_names_of_weights(explainer_class, model, X):
+    with pytest.raises(TypeError, match=r"list of paths: give the folder .*dataset\(paths\)"):
+        explainer_class().fit(model, ["a.parquet", "b.parquet"])
+    with pytest.raises(TypeError, match=r"sample_weight='w' names a column.*such as X\['w'\]"):
+        explainer_class().fit(model, X, sample_weight="w")

@@ -540,9 +540,25 @@ def test_flipped_bits(file):
 
 def test_versions(file):
     refused(changed(file, version=2), r"written in version 2 of the format .*this is version 1")
+    refused(changed(file, version=True), "written in version True")
     refused(changed(file, state=7), "state 7")
     refused(changed(file, format="another"), "does not say")
     refused(changed(file, more=1), "other entries")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["attributes"].update(feature_names_in_=True), "not 4 names"),
+        (lambda c: c["attributes"].update(feature_names_in_=np.arange(4)), "not 4 names"),
+        (lambda c: c["attributes"].update(feature_names_in_=np.array(["a"], object)), "not 4 nam"),
+        (lambda c: c.update(output="banzhaf"), "output='shap' and values of the output 'banzhaf'"),
+    ],
+)
+def test_headers_at_odds_with_themselves(file, change, message):
+    content = decode(json.loads(file[HEADER])["content"])
+    change(content)
+    refused(changed(file, content=encode(content)), message)
 
 
 def test_arrays_that_run_code_or_lie(file):
