@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fastpd_sklearn.explainers import _sources
-from fastpd_sklearn.explainers._passes import Passed
+from fastpd_sklearn.explainers._passes import Passed, Place
 
 
 def prepare(explainer, model, number: int, X, weights):
@@ -85,7 +85,7 @@ def pass_over(shared: tuple, number: int, X, weights) -> Passed | None:
         if chunk is None:
             return None
         rows, weights = checker._open_chunk(chunk.X, chunk.weights)
-        return Passed.of(function, number, rows, weights, starts.get(number, 0))
+        return Passed.of(function, rows, weights, Place(number, starts.get(number, 0)))
 
 
 def count(explainer, number: int, X, weights):

@@ -16,7 +16,7 @@ from fastpd_sklearn.explainers._ale_bins import Bins, given_edges, number_bins, 
 from fastpd_sklearn.explainers._ale_sums import AllSums, Settings
 from fastpd_sklearn.explainers._columns import read_column
 from fastpd_sklearn.explainers._local import Draft, takes_missing
-from fastpd_sklearn.explainers._passes import Passes, Sums, ask_all, first_pass
+from fastpd_sklearn.explainers._passes import Passes, Place, Sums, ask_all, first_pass
 from fastpd_sklearn.explainers._surveys import (
     FiniteNumbers,
     SurveyPass,
@@ -72,7 +72,7 @@ class EffectsPass:
     points: Points
     settings: Settings
 
-    def __call__(self, X, weights, start: int) -> AllSums:
+    def __call__(self, X, weights, place: Place) -> AllSums:
         draft, points = self.draft, self.points
         n_outputs = len(draft.selection.outputs)
         sums = _ale_compute.new_sums(
@@ -86,7 +86,7 @@ class EffectsPass:
             points.bins(X),
             draft.selection,
             self.settings,
-            start=start,
+            start=place.row,
         )
         return AllSums(tuple(sums), takes_missing(draft.tags, X))
 
@@ -238,7 +238,7 @@ class JointPass:
     as_labels: frozenset[int]
     absent: float
 
-    def __call__(self, X, weights, start: int) -> Sums:
+    def __call__(self, X, weights, place: Place) -> Sums:
         columns = {
             k: read_column(X, k, as_labels=k in self.as_labels, absent=self.absent)
             for k in self.others

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,21 @@ from fastpd_sklearn.explainers import _sources
 from fastpd_sklearn.explainers._jackknife import row_bits
 from fastpd_sklearn.explainers._order import NotYetError, PassedNumbers, Scope, Tally
 from fastpd_sklearn.forest import _frames, _rows
+
+
+class Place(NamedTuple):
+    """Where some rows are.
+
+    Parameters
+    ----------
+    chunk : int
+        The number of their chunk.
+    row : int
+        The number of the first of them; 0 in a first pass over chunks that are elsewhere.
+    """
+
+    chunk: int
+    row: int
 
 
 class Passes(Protocol):
@@ -26,8 +41,8 @@ class Passes(Protocol):
         Parameters
         ----------
         function : callable
-            From rows, their weights and the number of the first of them to what can be added; it
-            travels to workers.
+            From rows, their weights and their :class:`Place` to what can be added; it travels to
+            workers.
         """
 
 
@@ -47,9 +62,9 @@ class Passed:
     seen: dict[int, tuple[int, int]]
 
     @classmethod
-    def of(cls, function: Callable, number: int, X, weights, start: int) -> Passed:
+    def of(cls, function: Callable, X, weights, place: Place) -> Passed:
         """What a function gives for a chunk with rows."""
-        return cls(function(X, weights, start), {number: traits(X)})
+        return cls(function(X, weights, place), {place.chunk: traits(X)})
 
     def __add__(self, other: Passed) -> Passed:
         return Passed(self.found + other.found, {**self.seen, **other.seen})
@@ -195,7 +210,7 @@ class StreamPasses:
         for chunk in self._chunks():
             with _sources.naming(chunk.number, "background"):
                 X, weights = self._explainer._open_chunk(chunk.X, chunk.weights)
-                found = Passed.of(function, chunk.number, X, weights, start)
+                found = Passed.of(function, X, weights, Place(chunk.number, start))
                 total = found if total is None else total + found
             start += X.shape[0]
             if self._explainer.verbose:
@@ -229,7 +244,7 @@ class TallyPass:
     scopes: dict[Hashable, Scope]
     numbers: Callable
 
-    def __call__(self, X, weights, start: int) -> Sums:
+    def __call__(self, X, weights, place: Place) -> Sums:
         out = Sums()
         for name, scope in self.scopes.items():
             values, known = self.numbers(X, name)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastpd_sklearn.explainers import _sources
 from fastpd_sklearn.explainers._ale_bins import filled_bins, given_edges
 from fastpd_sklearn.explainers._columns import Column, read_column
 from fastpd_sklearn.explainers._order import PassedNumbers, Tally
-from fastpd_sklearn.explainers._passes import Passes, Sums
+from fastpd_sklearn.explainers._passes import Passes, Place, Sums
 from fastpd_sklearn.forest import _frames
 
 
@@ -26,7 +27,11 @@ class Survey:
     listed : tuple, or None
         All categories of a categorical dtype; None for labels of other dtypes, which have no order
         of their own.
-    has_missing, has_numbers, has_finite : bool
+    numbers_in : int, or None
+        The first chunk that holds numbers, be they taken as labels or not.
+    labels_in : (int, tuple of str), or None
+        The first chunk that holds labels, and some of these.
+    has_missing, has_finite : bool
     tally : Tally or None
         Of the numbers; None if they are not counted.
     filled : ndarray of shape (n_bins,), bool, or None
@@ -36,30 +41,43 @@ class Survey:
     name: str
     labels: frozenset | None
     listed: tuple | None
+    numbers_in: int | None
+    labels_in: tuple[int, tuple[str, ...]] | None
     has_missing: bool
-    has_numbers: bool
     has_finite: bool
     tally: Tally | None
     filled: np.ndarray | None
 
     def __add__(self, other: Survey) -> Survey:
-        labels = [one.labels for one in (self, other) if one.labels is not None]
-        has_numbers = self.has_numbers or other.has_numbers
-        if labels and has_numbers:
-            raise ValueError(
-                f"column {self.name!r} holds numbers in some chunks of the background and labels "
-                f"in others, such as {sorted(map(str, labels[0]))[:3]}; give it one type"
-            )
         return Survey(
             self.name,
-            frozenset.union(*labels) if labels else None,
+            _either(self.labels, other.labels, frozenset.union),
             _longer(self.listed, other.listed),
+            _either(self.numbers_in, other.numbers_in, min),
+            _either(self.labels_in, other.labels_in, min),
             self.has_missing or other.has_missing,
-            has_numbers,
             self.has_finite or other.has_finite,
             _either(self.tally, other.tally, lambda one, two: one + two),
             _either(self.filled, other.filled, np.logical_or),
         )
+
+    def check(self) -> None:
+        """Refuse a column that holds numbers in some chunks and labels in others.
+
+        Surveys do not when they are added: which are added first is for a scheduler to say, and
+        the chunk to name is the first one that is not like those before it.
+        """
+        if self.numbers_in is None or self.labels_in is None:
+            return
+        chunk, some = self.labels_in
+        labels = f"labels such as {list(some)}" if some else "categories, all of them missing,"
+        held = {self.numbers_in: "numbers", chunk: labels}
+        first, other = sorted(held)
+        with _sources.naming(other, "background"):
+            raise ValueError(
+                f"column {self.name!r} holds {held[first]} in chunk {first} of the background and "
+                f"{held[other]} in chunk {other}; give it one type in all chunks"
+            )
 
     def ordered_labels(self) -> np.ndarray | None:
         """The labels that occur, as `read_column` orders those of all rows; None for numbers."""
@@ -117,13 +135,14 @@ class SurveyPass:
     edges: dict[int, object]
     weighted: bool
 
-    def __call__(self, X, weights, start: int) -> Sums:
+    def __call__(self, X, weights, place: Place) -> Sums:
         weights = weights if self.weighted else None
-        return Sums({j: self._survey(X, j, weights) for j in self.names})
+        return Sums({j: self._survey(X, j, weights, place.chunk) for j in self.names})
 
-    def _survey(self, X, j: int, weights) -> Survey:
+    def _survey(self, X, j: int, weights, chunk: int) -> Survey:
         column = read_column(X, j, as_labels=j in self.as_labels, absent=self.absent)
         is_numbers = column.labels is None
+        has_words = not is_numbers and column.labels.dtype == object
         finite = np.isfinite(column.values)
         tally = filled = None
         if is_numbers and j in self.counted:
@@ -132,13 +151,13 @@ class SurveyPass:
         if is_numbers and j in self.edges:
             edges = given_edges(self.names[j], self.edges[j])
             filled = filled_bins(column.values, edges)
-        has_missing = bool(column.missing.any())
         return Survey(
             self.names[j],
             None if is_numbers else frozenset(column.labels.tolist()),
             _listed(X, j, column),
-            has_missing,
-            is_numbers and not column.missing.all(),
+            None if has_words or column.missing.all() else chunk,
+            (chunk, tuple(map(str, column.labels[:3]))) if has_words else None,
+            bool(column.missing.any()),
             bool(finite.any()),
             tally,
             filled,
@@ -177,8 +196,15 @@ def survey_columns(passes: Passes, survey: SurveyPass) -> tuple[dict[int, Survey
     surveys : dict of int to Survey
     ordered : dict of int to PassedNumbers
         The numbers that were counted.
+
+    Raises
+    ------
+    ValueError
+        If a column holds numbers in some chunks and labels in others.
     """
     surveys = passes.add_up(survey)
+    for found in surveys.values():
+        found.check()
     ordered = {}
     for j, found in surveys.items():
         if found.tally is not None and found.labels is None:

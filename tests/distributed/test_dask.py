@@ -336,6 +336,29 @@ def test_errors_name_the_chunk(case):
         assert raised.value.__notes__ == ["in chunk 2 of the rows (the first one is chunk 0)"]
 
 
+def worded(block, block_id=None, partition_info=None):
+    """What chunks 2 and 3 are if their second column holds words."""
+    if block_id is None:
+        late = partition_info and partition_info["number"] >= 2
+        return block.assign(b="word") if late else block
+    if block_id[0] < 2:
+        return block
+    words = block.astype(object)
+    words[:, 1] = "word"
+    return words
+
+
+@pytest.mark.parametrize("cls", [ALEExplainer, ICEExplainer])
+def test_words_in_some_chunks(case, cls):
+    rows = da.from_array(case.X, chunks=(50, 4)).map_blocks(worded, dtype=float)
+    frame = dd.from_pandas(case.frame, npartitions=4).map_partitions(worded, meta=case.frame[:0])
+    for model, background, name in ((case.model, rows, "x1"), (case.named, frame, "b")):
+        message = rf"'{name}' holds numbers in chunk 0 .* and labels such as \['word'\] in chunk 2;"
+        with pytest.raises(ValueError, match=message) as raised:
+            cls(features=[1]).fit(model, background)
+        assert raised.value.__notes__ == ["in chunk 2 of the background (the first one is chunk 0)"]
+
+
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_bad_input(case):
     rows = da.from_array(case.X, chunks=50)

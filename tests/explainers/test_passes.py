@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from fastpd_sklearn import ALEExplainer, ICEExplainer
 from fastpd_sklearn.explainers import _ale_sums, _order
 from fastpd_sklearn.explainers._order import NotYetError, PassedNumbers, Scope, Tally
-from fastpd_sklearn.explainers._passes import ask_all, first_pass
+from fastpd_sklearn.explainers._passes import Place, ask_all, first_pass
 from fastpd_sklearn.explainers._surveys import FiniteNumbers
 from tests.explainers import ale_oracle
 
@@ -90,7 +90,8 @@ class HeldPasses:
 
     def add_up(self, function):
         self.n_passes += 1
-        return sum((function(*part, 0) for part in self.parts[1:]), function(*self.parts[0], 0))
+        first, *others = (function(*part, Place(k, 0)) for k, part in enumerate(self.parts))
+        return sum(others, first)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -449,12 +450,58 @@ def test_rows_that_are_none(model, explainer):
         explainer.fit(model, cut(empty))
 
 
-def test_numbers_in_one_chunk_and_words_in_another(model):
+class Indifferent:
+    """A model that takes all rows."""
+
+    def predict(self, rows):
+        return np.zeros(len(rows))
+
+
+@pytest.mark.parametrize("cls", [ALEExplainer, ICEExplainer])
+@pytest.mark.parametrize(
+    ("held", "first", "other"),
+    [
+        ("nnw", "numbers in chunk 0", "labels such as ['word'] in chunk 2"),
+        ("nww", "numbers in chunk 0", "labels such as ['word'] in chunk 1"),
+        ("wnn", "labels such as ['word'] in chunk 0", "numbers in chunk 1"),
+        ("-wn", "labels such as ['word'] in chunk 1", "numbers in chunk 2"),
+        ("n-c", "numbers in chunk 0", "categories, all of them missing, in chunk 2"),
+    ],
+)
+def test_numbers_in_some_chunks_and_words_in_others(cls, held, first, other):
+    kinds = {
+        "n": [1.0, 2.0],
+        "w": ["word", None],
+        "-": [None, np.nan],
+        "c": pd.Categorical([None, None], ["word"]),
+    }
+    parts = [pd.DataFrame({"a": [1.0, 2.0], "b": kinds[kind]}) for kind in held]
+    with pytest.raises(ValueError, match="give it one type in all chunks") as raised:
+        cls(features=["b"]).fit(Indifferent(), parts)
+    assert f"column 'b' holds {first} of the background and {other};" in str(raised.value)
+    note = f"in {other[-7:]} of the background (the first one is chunk 0)"
+    assert raised.value.__notes__ == [note]
+
+
+@pytest.mark.parametrize("codes_in", [0, 1, 2])
+@pytest.mark.parametrize("cls", [ALEExplainer, ICEExplainer])
+def test_codes_of_categories_in_some_chunks(cls, codes_in):
     rows = frames()
-    parts = [rows[:50], rows[50:].assign(number="word")]
-    with pytest.raises(ValueError, match="'number' holds numbers in some chunks") as raised:
-        ALEExplainer(features=["number"]).fit(ByLabels(), parts)
-    assert "in chunk 1" in raised.value.__notes__[0]
+    parts = [rows[start : start + 40] for start in range(0, 120, 40)]
+    parts[codes_in] = parts[codes_in].assign(size=parts[codes_in]["size"].cat.codes)
+    other = max(codes_in, 1)
+    explainer = cls(features=["size"], categorical_features=["size"])
+    with pytest.raises(ValueError, match=rf"'size' holds .* in chunk {other};") as raised:
+        explainer.fit(Indifferent(), parts)
+    assert f"in chunk {other} of" in raised.value.__notes__[0]
+    parts = [part.assign(size=part["size"].astype("category").cat.codes) for part in parts]
+    parts[1] = parts[1].assign(size=parts[1]["size"].astype(float))
+    explainer.fit(Indifferent(), parts)  # codes are labels like others where all chunks hold them
+    assert not np.isnan(explainer.transform(parts[0])).any()
+
+
+def test_no_quantiles_of_words():
+    rows = frames()
     with pytest.raises(ValueError, match=r"categorical"):
         ALEExplainer(features=[("word", "number")]).fit(ByLabels(), [rows[:50], rows[50:]])
 
