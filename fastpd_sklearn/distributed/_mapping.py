@@ -60,13 +60,13 @@ def map_lazily(explainer, X, function, tail: tuple[int, ...], dtype=np.float64):
         Fitted. It is sent to each worker once.
     X : dask.array.Array of shape (n_rows, n_columns), or dask.dataframe.DataFrame
     function : callable
-        From the explainer and rows to an ndarray of shape (n_rows, *tail).
+        From the explainer and rows to an ndarray of shape ``(n_rows,) + tail``.
     tail : tuple of int
     dtype : dtype, default=float64
 
     Returns
     -------
-    dask.array.Array of shape (n_rows, *tail)
+    dask.array.Array of shape ``(n_rows,) + tail``
         Yet to be computed, with the chunks of ``X``; of a data frame their sizes are unknown.
 
     Examples
