@@ -1,6 +1,10 @@
 """How many threads the core uses."""
 
 import os
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from libc.stdint cimport int64_t
 
 cdef extern from *:
     """
@@ -15,6 +19,10 @@ cdef extern from *:
     int omp_get_num_procs() noexcept nogil
 
 
+NODES_A_THREAD = 2**15
+"""Nodes of a forest that are worth a thread of their own where they are gone through once."""
+
+_preferred = ContextVar("n_jobs", default=None)
 _in_fork = False
 
 
@@ -35,7 +43,8 @@ def effective_n_threads(n_jobs=None):
     Parameters
     ----------
     n_jobs : int or None
-        None: the OpenMP default, so that ``OMP_NUM_THREADS`` and ``threadpoolctl`` are heard.
+        None: as :func:`preferring` says; by default as OpenMP does, so that ``OMP_NUM_THREADS``
+        and ``threadpoolctl`` are heard.
         Negative: all processors but ``-1 - n_jobs``.
 
     Returns
@@ -48,6 +57,7 @@ def effective_n_threads(n_jobs=None):
     ValueError
         If `n_jobs` is 0.
     """
+    n_jobs = _preferred.get() if n_jobs is None else n_jobs
     if n_jobs is not None and n_jobs == 0:
         raise ValueError("n_jobs=0 has no meaning; use None, a positive number or -1 for all")
     if _in_fork:
@@ -57,3 +67,36 @@ def effective_n_threads(n_jobs=None):
     if n_jobs < 0:
         return max(1, omp_get_num_procs() + 1 + n_jobs)
     return min(n_jobs, 1024) if omp_get_num_procs() > 1 else 1
+
+
+@contextmanager
+def preferring(n_jobs):
+    """Let `n_jobs` be what None means, for what is done within.
+
+    It reaches what has no `n_jobs` of its own: the reading of a model, and what is made of the nodes.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None changes nothing.
+    """
+    token = _preferred.set(_preferred.get() if n_jobs is None else n_jobs)
+    try:
+        yield
+    finally:
+        _preferred.reset(token)
+
+
+def threads_for_nodes(int64_t n_nodes):
+    """Number of threads for one pass over the nodes of a forest.
+
+    Parameters
+    ----------
+    n_nodes : int
+
+    Returns
+    -------
+    int
+        Starting them must not cost more than they save.
+    """
+    return max(1, min(effective_n_threads(), n_nodes // NODES_A_THREAD))

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import validate_data
 
+from fastpd_sklearn.core.threads import preferring
 from fastpd_sklearn.explainers import _checks, _models, _routing, _sources
 from fastpd_sklearn.explainers._pickling import PackedModelMixin
 from fastpd_sklearn.explainers._response import input_tags_of
@@ -123,11 +124,11 @@ class ModelExplainer(PackedModelMixin, MetaEstimatorMixin, BaseEstimator):
                     f"{type(self).__name__}.fit(model) lacks the background; call fit(model, "
                     "background) with rows that the model could have been fitted on"
                 )
-            self._learn(model, background, sample_weight)
         else:
             _checks.check_weights(sample_weight, _checks.check_rows(X).shape[0])
-            model = _models.fit_model(self, X, y, sample_weight, fit_params)
-            self._learn(model, X, sample_weight)
+            model, background = _models.fit_model(self, X, y, sample_weight, fit_params), X
+        with preferring(self.n_jobs):
+            self._learn(model, background, sample_weight)
         return self
 
     def _forget(self) -> None:

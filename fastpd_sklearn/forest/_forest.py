@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from fastpd_sklearn.core import nodes
+from fastpd_sklearn.core.gathering import gather_nodes
 from fastpd_sklearn.core.model import CoreModel
 from fastpd_sklearn.forest._boxes import box_arrays
 
@@ -375,9 +377,10 @@ class ForestBuilder:
     n_outputs: int
     strict: bool
     single: bool
-    _trees: list[dict] = field(default_factory=list)
+    _blocks: list[dict[str, np.ndarray]] = field(default_factory=list)
+    _sizes: list[int] = field(default_factory=list)
     _outputs: list[int] = field(default_factory=list)
-    _n_nodes: int = 0
+    _listings: list[_Listing] = field(default_factory=list)
 
     def add(
         self,
@@ -430,36 +433,47 @@ class ForestBuilder:
         >>> builder.build(intercept=0.0).predict([[0.0], [1.0], [3.0]])
         array([1., 7., 1.])
         """
-        left = np.asarray(left, dtype=np.int32)
-        n_nodes, root = len(left), np.int32(self._n_nodes)
-        leaf = left < 0
-        value = np.asarray(value, dtype=np.float64).reshape(n_nodes, -1)
+        tree = {"left": left, "right": right, "feature": feature, "threshold": threshold}
+        tree |= {"value": value, "cover": cover, "output": output, "missing_left": missing_left}
+        tree |= {"zero_as_missing": zero_as_missing, "is_categorical": is_categorical}
+        self.add_trees([{**tree, "listed_left": listed_left, "categories": categories}])
 
-        def flags(array) -> np.ndarray | None:
-            return None if array is False else np.asarray(array, dtype=bool) & ~leaf
+    def add_trees(self, trees: Iterable[Mapping]) -> None:
+        """Append some trees, which takes less time than one by one where they are large.
 
-        is_categorical = flags(is_categorical)
-        listing = np.flatnonzero([] if is_categorical is None else is_categorical)
-        no_threshold = leaf if is_categorical is None else leaf | is_categorical
-        category_count, category = _category_lists(categories, listing, n_nodes)
-        self._trees.append(
-            {
-                "left": np.where(leaf, np.int32(-1), left + root),
-                "right": np.where(leaf, np.int32(-1), np.asarray(right, dtype=np.int32) + root),
-                "feature": np.where(leaf, np.int32(-1), np.asarray(feature, dtype=np.int32)),
-                "threshold": np.where(no_threshold, np.nan, np.asarray(threshold, np.float64)),
-                "missing_left": flags(missing_left),
-                "zero_as_missing": flags(zero_as_missing),
-                "is_categorical": is_categorical,
-                "listed_left": flags(listed_left),
-                "category_count": category_count,
-                "category": category,
-                "value": np.where(leaf[:, None], value, 0.0),
-                "cover": np.asarray(cover, dtype=np.float64),
-            }
-        )
-        self._outputs.append(output)
-        self._n_nodes += n_nodes
+        Parameters
+        ----------
+        trees : iterable of dict
+            The arguments of :meth:`add` for each tree.
+
+        Raises
+        ------
+        ValueError
+            If the arrays of a tree differ in their lengths, or trees in their values a node.
+
+        Examples
+        --------
+        >>> from fastpd_sklearn.forest import ForestBuilder
+        >>> builder = ForestBuilder(n_inputs=1, n_outputs=1, strict=False, single=False)
+        >>> stump = {"left": [1, -1, -1], "right": [2, -1, -1], "feature": [0, -1, -1]}
+        >>> stump |= {"threshold": [2.5, 0.0, 0.0], "cover": [10, 6, 4]}
+        >>> builder.add_trees([{**stump, "value": [0.0, 1.0, scale]} for scale in (3.0, 7.0)])
+        >>> builder.build(intercept=0.5).predict([[2.5], [3.0]])
+        array([ 2.5, 10.5])
+        """
+        columns = []
+        for tree in trees:
+            found, output, listing = _columns_of(**tree)
+            columns.append(found)
+            self._sizes.append(len(found["left"]))
+            self._outputs.append(output)
+            self._listings.append(listing)
+        widths = {block["value"].shape[1] for block in [*self._blocks[:1], *columns]}
+        if len(widths) > 1:
+            raise ValueError(f"trees have different numbers of values a node: {sorted(widths)}")
+        if columns:
+            root = sum(len(block["left"]) for block in self._blocks)
+            self._blocks.append(gather_nodes(columns, root, widths.pop()))
 
     def build(self, intercept) -> Forest:
         """Join the trees.
@@ -493,34 +507,18 @@ class ForestBuilder:
         >>> builder.build(intercept=0.5)
         Forest(n_trees=1, n_nodes=3, n_inputs=1, n_outputs=1)
         """
-        trees = self._trees
-        start = np.concatenate([[0], np.cumsum([len(t["left"]) for t in trees])]).astype(np.int64)
-        width = trees[0]["value"].shape[1] if trees else 1
+        start = np.cumsum([0, *self._sizes], dtype=np.int64)
+        blocks = self._blocks or [gather_nodes([], 0, 1)]
 
-        def join(name: str, dtype, shape=(0,)) -> np.ndarray:
-            return np.concatenate([np.empty(shape, dtype), *(t[name] for t in trees)])
-
-        def join_flags(name: str) -> np.ndarray:
-            joined = np.zeros(start[-1], bool)
-            for tree, first, last in zip(trees, start[:-1], start[1:], strict=True):
-                if tree[name] is not None:
-                    joined[first:last] = tree[name]
-            return joined
+        def join(name: str) -> np.ndarray:
+            parts = [block[name] for block in blocks]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
         forest = Forest(
             tree_start=start,
-            left=join("left", np.int32),
-            right=join("right", np.int32),
-            feature=join("feature", np.int32),
-            threshold=join("threshold", np.float64),
-            missing_left=join_flags("missing_left"),
-            zero_as_missing=join_flags("zero_as_missing"),
-            is_categorical=join_flags("is_categorical"),
-            listed_left=join_flags("listed_left"),
-            category_start=_category_start(trees, start),
-            category=join("category", np.int32),
-            value=join("value", np.float64, (0, width)),
-            cover=join("cover", np.float64),
+            **{name: join(name) for name in blocks[0]},
+            category_start=_category_start(self._listings, start),
+            category=np.concatenate([np.empty(0, np.int32), *(c for _, c in self._listings)]),
             tree_output=np.array(self._outputs, dtype=np.int32),
             intercept=np.broadcast_to(
                 np.asarray(intercept, dtype=np.float64), self.n_outputs
@@ -533,10 +531,63 @@ class ForestBuilder:
         return forest
 
 
-def _category_lists(
-    categories, nodes: np.ndarray, n_nodes: int
-) -> tuple[np.ndarray | None, np.ndarray]:
-    """How many categories each node lists, and all of them."""
+def _columns_of(
+    left,
+    right,
+    feature,
+    threshold,
+    value,
+    cover,
+    output=0,
+    missing_left=False,
+    zero_as_missing=False,
+    is_categorical=False,
+    listed_left=True,
+    categories=None,
+) -> tuple[dict[str, np.ndarray | None], int, _Listing]:
+    """A tree as `gather_nodes` takes it, without a copy where types are as they should be."""
+    left = np.asarray(left)
+    n_nodes = len(left)
+
+    def column(name: str, array, dtypes: tuple) -> np.ndarray:
+        array = np.asarray(array)
+        array = array if array.dtype in dtypes else array.astype(dtypes[0])
+        if array.ndim and array.shape != (n_nodes,):
+            raise ValueError(
+                f"{name} of a tree has shape {array.shape}; expected ({n_nodes},), an entry for "
+                "each of its nodes"
+            )
+        return np.broadcast_to(array, n_nodes) if array.ndim == 0 else array
+
+    def flags(name: str, array) -> np.ndarray | None:
+        return None if array is False else column(name, array, _FLAG)
+
+    columns = {
+        "left": column("left", left, _WHOLE),
+        "right": column("right", right, _WHOLE),
+        "feature": column("feature", feature, _WHOLE),
+        "threshold": column("threshold", threshold, _DOUBLE),
+        "cover": column("cover", cover, _DOUBLE),
+        "value": np.asarray(value, dtype=np.float64).reshape(n_nodes, -1),
+        "missing_left": flags("missing_left", missing_left),
+        "zero_as_missing": flags("zero_as_missing", zero_as_missing),
+        "is_categorical": flags("is_categorical", is_categorical),
+        "listed_left": flags("listed_left", listed_left),
+    }
+    is_categorical = columns["is_categorical"]
+    listing = np.flatnonzero([] if is_categorical is None else (is_categorical != 0) & (left >= 0))
+    return columns, output, _category_lists(categories, listing, n_nodes)
+
+
+_DOUBLE = (np.dtype(np.float64),)
+_WHOLE = (np.dtype(np.int64), np.dtype(np.int32))
+_FLAG = (np.dtype(bool), np.dtype(np.uint8))
+
+_Listing = tuple[np.ndarray | None, np.ndarray]
+"""How many categories each node of a tree lists, None for none at all, and all of them."""
+
+
+def _category_lists(categories, nodes: np.ndarray, n_nodes: int) -> _Listing:
     if not len(nodes):
         return None, np.empty(0, np.int32)
     lists = [np.unique(np.asarray(categories[node], dtype=np.int32)) for node in nodes]
@@ -545,13 +596,13 @@ def _category_lists(
     return count, np.concatenate(lists)
 
 
-def _category_start(trees: list[dict], start: np.ndarray) -> np.ndarray:
+def _category_start(listings: list[_Listing], start: np.ndarray) -> np.ndarray:
     """Where the list of each node of all trees starts, and where the last one ends."""
-    count = np.zeros(start[-1] + 1, np.int64)
-    for tree, first, last in zip(trees, start[:-1], start[1:], strict=True):
-        if tree["category_count"] is not None:
-            count[first + 1 : last + 1] = tree["category_count"]
-    return np.cumsum(count, out=count) if any(len(tree["category"]) for tree in trees) else count
+    out = np.zeros(start[-1] + 1, np.int64)
+    for (count, _), first, last in zip(listings, start[:-1], start[1:], strict=True):
+        if count is not None:
+            out[first + 1 : last + 1] = count
+    return np.cumsum(out, out=out) if any(len(listed) for _, listed in listings) else out
 
 
 FOREST_ARRAYS = {

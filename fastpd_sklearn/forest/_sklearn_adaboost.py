@@ -10,21 +10,25 @@ from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._inputs import InputMap
 from fastpd_sklearn.forest._members import NoSumOfTreesError
 from fastpd_sklearn.forest._registry import Reading
-from fastpd_sklearn.forest._sklearn_trees import Family, add_tree, column_names, tree_builder
+from fastpd_sklearn.forest._sklearn_trees import Family, column_names, tree_builder, tree_parts
 
 
 def _read_classifier(model) -> Reading:
     n_classes = len(model.classes_)
     builder = tree_builder(model, 1 if n_classes == 2 else n_classes)
     total = np.sum(model.estimator_weights_)
-    for member, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
+
+    def parts(member, weight) -> dict:
         _check_member(member)
         place = np.searchsorted(model.classes_, member.classes_)
 
-        def votes(_, values, share=weight / total, place=place):
-            return share * _votes(place[np.argmax(values, axis=1)], n_classes)
+        def votes(_, values):
+            return weight / total * _votes(place[np.argmax(values, axis=1)], n_classes)
 
-        add_tree(builder, member.tree_, votes)
+        return tree_parts(member.tree_, votes)
+
+    pairs = zip(model.estimators_, model.estimator_weights_, strict=False)
+    builder.add_trees(parts(member, weight) for member, weight in pairs)
     input_map = InputMap(
         n_columns=model.n_features_in_,
         names=column_names(model),

@@ -22,15 +22,19 @@ from sklearn.utils import get_tags
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._inputs import InputMap
 from fastpd_sklearn.forest._registry import Reading
-from fastpd_sklearn.forest._sklearn_trees import Family, add_tree, column_names, tree_builder
+from fastpd_sklearn.forest._sklearn_trees import Family, column_names, tree_builder, tree_parts
 
 
 def _read_mean(model) -> Reading:
     members = getattr(model, "estimators_", [model])
     shown = _shown_values(model)
     builder = tree_builder(model, len(shown))
-    for member in members:
-        add_tree(builder, member.tree_, lambda _, values: values[:, shown] / len(members))
+
+    def mean(_, values):
+        chosen = values if len(shown) == values.shape[1] else values[:, shown]
+        return chosen / len(members)
+
+    builder.add_trees(tree_parts(member.tree_, mean) for member in members)
     input_map = InputMap(
         n_columns=model.n_features_in_,
         names=column_names(model),
@@ -112,16 +116,18 @@ _DEPTH = (
 def _read_isolation(model) -> Reading:
     n_columns, n_trees = model.n_features_in_, len(model.estimators_)
     builder = tree_builder(model, 1)
-    for member, columns in zip(model.estimators_, model.estimators_features_, strict=True):
-        tree = member.tree_
 
-        def path_length(nodes, _, tree=tree):
+    def parts(tree, columns):
+        def path_length(nodes, _):
             edges = tree.compute_node_depths() - 1.0
             return (edges + average_path_length(nodes["n_node_samples"])) / n_trees
 
         # scikit-learn draws an order of the columns but ignores it where all are used.
         drawn = columns if len(columns) < n_columns else None
-        add_tree(builder, tree, path_length, columns=drawn)
+        return tree_parts(tree, path_length, columns=drawn)
+
+    pairs = zip(model.estimators_, model.estimators_features_, strict=True)
+    builder.add_trees(parts(member.tree_, columns) for member, columns in pairs)
     input_map = InputMap(n_columns=n_columns, names=column_names(model), labels_as_codes=False)
     return Reading(input_map, builder.build(0.0), Head(("raw",), note=_DEPTH))
 

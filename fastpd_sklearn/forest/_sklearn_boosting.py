@@ -17,7 +17,7 @@ from fastpd_sklearn.forest._forest import ForestBuilder
 from fastpd_sklearn.forest._head import Head
 from fastpd_sklearn.forest._inputs import InputMap
 from fastpd_sklearn.forest._registry import Reading
-from fastpd_sklearn.forest._sklearn_trees import Family, add_tree, column_names, tree_builder
+from fastpd_sklearn.forest._sklearn_trees import Family, column_names, tree_builder, tree_parts
 
 _INVERSE_LINKS = {
     "IdentityLink": "identity",
@@ -53,14 +53,15 @@ def _predict_margin(model, X) -> np.ndarray:
 def _read_exact(model) -> Reading:
     _check_init(model)
     builder = tree_builder(model, model.estimators_.shape[1])
-    for members in model.estimators_:
-        for output, member in enumerate(members):
-            add_tree(
-                builder,
-                member.tree_,
-                lambda _, values: model.learning_rate * values,
-                output=output,
-            )
+
+    def step(_, values):
+        return model.learning_rate * values
+
+    builder.add_trees(
+        tree_parts(member.tree_, step, output=output)
+        for members in model.estimators_
+        for output, member in enumerate(members)
+    )
     input_map = InputMap(
         n_columns=model.n_features_in_,
         names=column_names(model),

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from fastpd_sklearn.core.threads import effective_n_threads
+from fastpd_sklearn.core.threads import effective_n_threads, preferring, threads_for_nodes
 from threadpoolctl import threadpool_limits
 
 FORK = """
@@ -45,6 +45,20 @@ def test_limits_of_others_are_heard():
     with threadpool_limits(limits=1, user_api="openmp"):
         assert effective_n_threads(None) == 1
     assert effective_n_threads(None) >= 1
+
+
+def test_what_is_preferred_is_what_none_means():
+    by_default = effective_n_threads()
+    with preferring(1):
+        assert effective_n_threads() == 1
+        assert threads_for_nodes(10**9) == 1
+        with preferring(None):
+            assert effective_n_threads() == 1
+        assert effective_n_threads(2) in (1, 2)
+    with pytest.raises(RuntimeError), preferring(1):
+        raise RuntimeError
+    assert effective_n_threads() == by_default
+    assert threads_for_nodes(1) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
