@@ -4,6 +4,7 @@ A walk goes down a tree with many rows at once, and holds one player, or two, at
 at the rows' own codes. A node that tests such a player parts the points, any other node the rows.
 """
 
+from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fastpd_sklearn.core.routing cimport NodeTests, Tests
@@ -11,6 +12,7 @@ from fastpd_sklearn.core.routing cimport NodeTests, Tests
 import numpy as np
 
 from fastpd_sklearn.core.nodes import node_depths
+from fastpd_sklearn.core.threads import threads_for_nodes
 
 NODE = np.dtype([
     ("left", np.int32), ("right", np.int32), ("player", np.int32), ("slot", np.int32),
@@ -43,12 +45,15 @@ cdef class Trees:
         self.n_trees, self.n_outputs = len(tree_start) - 1, n_outputs
         self.nodes = np.empty(len(left), NODE)
         self.leaf_value = np.empty(((len(left) + self.n_trees) // 2, value.shape[1]))
-        _pack(left, right, feature, player_of_input, tests, value, self.nodes, self.leaf_value)
+        _pack(
+            left, right, feature, player_of_input, tree_start, tests, value, self.nodes,
+            self.leaf_value,
+        )
         self.root, self.tables, self.tree_output = tree_start, tests.tables, tree_output
         self._nodes, self._tables = self.nodes.view(np.uint8), self.tables
         self._root, self._tree_output = self.root, tree_output
         self._leaf_value = self.leaf_value
-        self._depth = node_depths(left, right).max(initial=0)
+        self._depth = node_depths(tree_start, left, right).max(initial=0)
 
     @property
     def depth(self):
@@ -71,16 +76,31 @@ cdef class Trees:
 
 cdef void _pack(
     const int32_t[::1] left, const int32_t[::1] right, const int32_t[::1] feature,
-    const int32_t[::1] player_of_input, NodeTests tests, const double[:, ::1] value, nodes, leaf_value,
+    const int32_t[::1] player_of_input, const int64_t[::1] tree_start, NodeTests tests,
+    const double[:, ::1] value, nodes, leaf_value,
 ):
     cdef uint8_t[::1] packed = nodes.view(np.uint8)
     cdef double[:, ::1] leaf_values = leaf_value
     cdef Node* at = <Node*> &packed[0] if packed.shape[0] else NULL
     cdef Tests test = tests.view()
+    cdef int64_t t
+    cdef int n_threads = threads_for_nodes(left.shape[0])
+    for t in prange(tree_start.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        _pack_tree(
+            left, right, feature, player_of_input, tree_start[t], tree_start[t + 1],
+            (tree_start[t] + t) // 2, &test, value, at, leaf_values,
+        )
+
+
+cdef void _pack_tree(
+    const int32_t[::1] left, const int32_t[::1] right, const int32_t[::1] feature,
+    const int32_t[::1] player_of_input, int64_t first, int64_t last, int64_t first_leaf,
+    const Tests* test, const double[:, ::1] value, Node* at, double[:, ::1] leaf_values,
+) noexcept nogil:
     cdef int64_t node, v, n_leaves = leaf_values.shape[0]
-    cdef int32_t leaf = 0
+    cdef int32_t leaf = <int32_t> first_leaf
     cdef bint is_leaf
-    for node in range(left.shape[0]):
+    for node in range(first, last):
         is_leaf = left[node] < 0
         at[node].left, at[node].right = left[node], right[node]
         at[node].low, at[node].span, at[node].table = test.low[node], test.span[node], test.table[node]

@@ -308,7 +308,7 @@ class Forest:
         >>> builder.build(0.0).leaf_depths()
         array([1, 1], dtype=int32)
         """
-        return nodes.node_depths(self.left, self.right)[self.left < 0]
+        return nodes.node_depths(self.tree_start, self.left, self.right)[self.left < 0]
 
     def digest(self) -> str:
         """Hash of all that the forest computes by, to tell whether two are the same.

@@ -65,7 +65,7 @@ def test_depths_and_columns():
     depth = np.zeros(forest.n_nodes, int)
     for node in range(forest.n_nodes):
         depth[node] = 0 if parent[node] < 0 else depth[parent[node]] + 1
-    assert_array_equal(nodes.node_depths(forest.left, forest.right), depth)
+    assert_array_equal(nodes.node_depths(forest.tree_start, forest.left, forest.right), depth)
     is_leaf = forest.left < 0
     sums, times = nodes.leaf_depth_sums(forest.tree_start, forest.left, forest.right)
     bounds = zip(forest.tree_start[:-1], forest.tree_start[1:], strict=True)
