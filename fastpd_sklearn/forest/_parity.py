@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import joblib
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -14,6 +15,9 @@ from fastpd_sklearn.forest._rows import take
 
 _MOST_BACKGROUND_ROWS = 200
 _MOST_ALIKE = 0.95
+
+_FEW_PATHS = 2**18
+"""Rows times trees that take no longer in one thread than joblib takes to wait for several."""
 
 
 def check_reading(
@@ -66,7 +70,7 @@ def check_reading(
     X = X if hasattr(X, "shape") else np.asarray(X)
     chosen = rng.permutation(X.shape[0])[:_MOST_BACKGROUND_ROWS]
     background = take(X, np.sort(chosen))
-    raw = reader.predict_raw(model, background)
+    raw = _predict_raw(reader, model, reading, background)
     compare(background, raw, "rows of the background")
     if callable(reading.head.link):
         _refuse_if_mixed_otherwise(model, reader.name, reading.head, raw, background)
@@ -77,7 +81,7 @@ def check_reading(
         return  # a pipeline within another model, which predicts from raw rows alone
     for furthest in (UNSEEN, MISSING, PLAIN):
         for rows in made_rows(reading, background, furthest, rng):
-            raw = _prediction_if_taken(reader, model, rows)
+            raw = _prediction_if_taken(reader, model, reading, rows)
             if raw is None:
                 break
             compare(rows, raw, "rows made from its thresholds and categories")
@@ -85,12 +89,20 @@ def check_reading(
             return
 
 
-def _prediction_if_taken(reader: Reader, model, rows) -> np.ndarray | None:
+def _predict_raw(reader: Reader, model, reading: Reading, rows) -> np.ndarray:
+    """The library's raw prediction."""
+    if rows.shape[0] * reading.forest.n_trees > _FEW_PATHS:
+        return reader.predict_raw(model, rows)
+    with joblib.parallel_config(backend="sequential"):
+        return reader.predict_raw(model, rows)
+
+
+def _prediction_if_taken(reader: Reader, model, reading: Reading, rows) -> np.ndarray | None:
     """The library's raw prediction, or None if it does not take such rows."""
     try:
         # What is odd about made rows is of no interest to the user.
         with np.errstate(all="ignore"):
-            return reader.predict_raw(model, rows)
+            return _predict_raw(reader, model, reading, rows)
     except Exception:  # every library has its own exceptions
         return None
 
