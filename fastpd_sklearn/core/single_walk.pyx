@@ -14,10 +14,13 @@ all rows, not divided by their weight)
 
 The leaves below a test of `i`, down to the next tests of `i`, have the same side of `i`. So what they
 add is summed up first, and tables are written to where a side ends. On a line the sides of
-a test's children meet at the *cut*: there the component jumps by what the first points of the right
+a test's children meet at the *cut*: there the component *jumps* by what the first points of the right
 child get less what the last points of the left one get. So a test adds one number to a
 table of differences, and hands to the test of `i` above it what its first and its last
 points get.
+
+The tables of deep forests are long, and jumps go anywhere in them. So trees list their jumps, and
+when some trees are done each thread adds those that belong to its part of the tables.
 
 J. Liu, T. Steensgaard, M. N. Wright, N. Pfister, M. Hiabu, "Fast Estimation of Partial Dependence
 Functions using Trees" (2024), equation 7, for the components of a leaf.
@@ -83,6 +86,7 @@ cdef extern from "walking.h" nogil:
 cdef enum:
     MOST_GROUPS = 16         # of trees with tables of their own; it must not depend on threads
     MOST_ENTRIES = 1 << 22   # of the tables of all groups
+    AHEAD = 16               # jumps whose cells are on their way from memory
     MOST_ROWS_BITS = 16      # of the number of a row among those that walk together
     # What is known of a player on the way down, a number an output of the tree each:
     PENDING = 0              # sum of c W[i], and of what of c W[] is no longer in SINCE
@@ -91,6 +95,10 @@ cdef enum:
     LAST = 3                 # its last point
     ABSENT = 4               # missing
     N_SUMS = 5
+
+
+MOST_JUMPS = 2**22
+"""Numbers that trees list before they are added to the tables."""
 
 
 cdef struct Lists:
@@ -118,7 +126,12 @@ cdef struct Job:
     const double* weight      # NULL where each row counts once
     int64_t n_players
     const PointsView* points  # by player
-    const int64_t* place      # where the table of a player begins
+    const int64_t* place      # where the points of a player begin among those of all
+    const int64_t* own_place  # where the table of a player begins, of those that a group has
+    int64_t* cell             # of each jump: n_outputs times its point, and its first output
+    double* jump              # n_values each
+    int64_t* n_jumps          # by tree
+    int64_t first_tree        # of those that walk together
     int64_t arena_room
     int shift                 # bits of the number of a row
 
@@ -132,6 +145,9 @@ cdef struct Scratch:
     int64_t room
     Side* side                # by player
     double* within            # sum of c W[] of the tree
+    int64_t* cell             # jumps of the tree
+    double* jump
+    int64_t n_jumps
     int32_t* arena
     int64_t top
 
@@ -325,24 +341,25 @@ cdef inline void _end_side(
 
 
 cdef inline void _join_sides(
-    const Job* job, const Frame* frame, int64_t n_values, const double* left, const double* right,
-    double* above, double* table,
+    const Job* job, Scratch* scratch, const Frame* frame, int64_t n_values, int64_t output,
+    const double* left, const double* right, double* above,
 ) noexcept nogil:
     """Where a test on a line cuts: the jump there, and what is handed to the test above."""
-    cdef const PointsView* points = &job.points[frame.node.player]
     cdef bint on_left = frame.left.first < frame.left.last
     cdef bint on_right = frame.right.first < frame.right.last
     cdef const double* first = left if on_left else right
     cdef const double* last = right if on_right else left
+    cdef double* jump = scratch.jump + scratch.n_jumps * n_values
     cdef int64_t v
     for v in range(n_values):
         above[FIRST * n_values + v] += first[FIRST * n_values + v]
         above[LAST * n_values + v] += last[LAST * n_values + v]
         above[ABSENT * n_values + v] += left[ABSENT * n_values + v] + right[ABSENT * n_values + v]
-        if on_left and on_right:
-            table[v * points.size + frame.right.first] += (
-                right[FIRST * n_values + v] - left[LAST * n_values + v]
-            )
+        jump[v] = right[FIRST * n_values + v] - left[LAST * n_values + v]
+    scratch.cell[scratch.n_jumps] = output + job.trees.n_outputs * (
+        job.place[frame.node.player] + frame.right.first
+    )
+    scratch.n_jumps += on_left and on_right
 
 
 cdef void _end_tree(const Job* job, Scratch* scratch, int64_t output, double* table) noexcept nogil:
@@ -352,10 +369,10 @@ cdef void _end_tree(const Job* job, Scratch* scratch, int64_t output, double* ta
     cdef double* curve
     cdef double base
     for player in range(job.n_players):
-        size, n_numbers = job.points[player].size, job.points[player].n_numbers
+        size, n_numbers = _own_size(&job.points[player]), job.points[player].n_numbers
         sums = scratch.whole + player * N_SUMS * n_values
         for v in range(n_values if size else 0):
-            curve = table + job.place[player] + (output + v) * size
+            curve = table + job.own_place[player] + (output + v) * size
             # Leaves below tests of the player: all but those that were pending on the whole side.
             base = sums[SINCE * n_values + v] - sums[v]
             curve[0] -= base
@@ -363,10 +380,25 @@ cdef void _end_tree(const Job* job, Scratch* scratch, int64_t output, double* ta
                 continue
             if n_numbers:
                 curve[0] += sums[FIRST * n_values + v]
-            if n_numbers < size:
-                curve[n_numbers] += sums[ABSENT * n_values + v]
+            if job.points[player].size > n_numbers:
+                curve[1] += sums[ABSENT * n_values + v]
                 if n_numbers:
-                    curve[n_numbers] -= sums[LAST * n_values + v]
+                    curve[1] -= sums[LAST * n_values + v]
+
+
+cdef inline int64_t _own_size(const PointsView* points) noexcept nogil:
+    """Entries, for an output, of the table that a group of trees has of a player.
+
+    On a line they are its first point, and the missing one if there is one.
+    """
+    if points.is_line:
+        return min(points.size, <int64_t> 1) + (points.size > points.n_numbers)
+    return points.size
+
+
+cdef inline int64_t _n_tests_before(const TreesView* trees, int64_t tree) noexcept nogil:
+    """Number of inner nodes of the trees before one."""
+    return (trees.root[tree] - tree) // 2
 
 
 cdef inline int _walk(
@@ -390,6 +422,9 @@ cdef inline int _walk(
         scratch.sums[i] = scratch.whole + i * n_sums
     memset(scratch.whole, 0, job.n_players * n_sums * sizeof(double))
     memset(scratch.within, 0, n_values * sizeof(double))
+    scratch.n_jumps = 0
+    i = _n_tests_before(&job.trees, tree) - _n_tests_before(&job.trees, job.first_tree)
+    scratch.cell, scratch.jump = job.cell + i, job.jump + i * n_values
     while True:
         n = here.n_free + here.n_violated
         if n and node.left >= 0:
@@ -403,9 +438,6 @@ cdef inline int _walk(
             )
             if _make_room(scratch, here.at + 3 * n) < 0:
                 return -1
-            if frame.left.last > frame.left.first and frame.right.last > frame.right.first:
-                PREFETCH(table + job.place[node.player] + output * job.points[node.player].size
-                         + frame.right.first)
             # The right child's rows wait below those of the left one.
             frame.right_rows.at, left.at = here.at + n, here.at + 2 * n
             _send(
@@ -426,7 +458,7 @@ cdef inline int _walk(
             frame = scratch.frame + depth - 1
             node = frame.node
             both = scratch.both + 2 * (depth - 1) * n_sums
-            curve = table + job.place[node.player] + output * job.points[node.player].size
+            curve = table + job.own_place[node.player] + output * _own_size(&job.points[node.player])
             _end_side(job, scratch, node.player, n_values, curve)
             if frame.is_left:
                 _begin_side(scratch, node.player, frame.right, both + n_sums, n_values)
@@ -434,7 +466,9 @@ cdef inline int _walk(
                 here, node = frame.right_rows, job.trees.node + node.right
                 break
             if job.points[node.player].is_line:
-                _join_sides(job, frame, n_values, both, both + n_sums, frame.above, curve)
+                _join_sides(
+                    job, scratch, frame, n_values, output, both, both + n_sums, frame.above
+                )
             for v in range(n_values):
                 frame.above[SINCE * n_values + v] = scratch.within[v]
             scratch.sums[node.player] = frame.above
@@ -443,31 +477,128 @@ cdef inline int _walk(
         else:
             break
     _end_tree(job, scratch, output, table)
+    job.n_jumps[tree - job.first_tree] = scratch.n_jumps
     for v in range(n_values):
         base[output + v] += scratch.within[v]
     return 0
 
 
 cdef int _walk_group(
-    const Job* job, int64_t first_tree, int64_t last_tree, double* base, double* table
+    const Job* job, int64_t first_tree, int64_t last_tree, int64_t first_row, int64_t n_rows,
+    double* base, double* table,
 ) noexcept nogil:
-    cdef int64_t t, i, row, n_rows, n_values = job.trees.n_values
-    cdef int64_t most = <int64_t> 1 << job.shift
+    cdef int64_t t, i, n_values = job.trees.n_values
     cdef Scratch scratch
     cdef int status = _scratch_init(&scratch, job)
     if status == 0:
         for i in range(job.n_players):
             scratch.side[i] = whole_side(&job.points[i], scratch.arena, &scratch.top)
-        for i in range((job.codes.n_rows + most - 1) // most):
-            row = i * most
-            n_rows = min(most, job.codes.n_rows - row)
-            for t in range(first_tree, last_tree):
-                if status == 0 and n_values == 1:  # for the compiler, which leaves out the loops
-                    status = _walk(job, 1, t, row, n_rows, &scratch, base, table)
-                elif status == 0:
-                    status = _walk(job, n_values, t, row, n_rows, &scratch, base, table)
+        for t in range(first_tree, last_tree):
+            if status == 0 and n_values == 1:  # for the compiler, which leaves out the loops
+                status = _walk(job, 1, t, first_row, n_rows, &scratch, base, table)
+            elif status == 0:
+                status = _walk(job, n_values, t, first_row, n_rows, &scratch, base, table)
     _scratch_free(&scratch)
     return status
+
+
+cdef void _add_jumps(
+    const Job* job, int64_t n_trees, int64_t first, int64_t last, double* flat
+) noexcept nogil:
+    """Add the jumps of some trees, in their order, to the cells from `first` up to `last`."""
+    cdef int64_t n_values = job.trees.n_values, t, i, v, cell, before, n_jumps
+    cdef const int64_t* cells
+    cdef const double* jump
+    for t in range(n_trees):
+        before = (
+            _n_tests_before(&job.trees, job.first_tree + t)
+            - _n_tests_before(&job.trees, job.first_tree)
+        )
+        cells, jump = job.cell + before, job.jump + before * n_values
+        n_jumps = job.n_jumps[t]
+        for i in range(n_jumps):
+            cell = cells[i]
+            PREFETCH(flat + cells[min(i + AHEAD, n_jumps - 1)])
+            if cell >= first and cell < last:
+                for v in range(n_values):
+                    flat[cell + v] += jump[i * n_values + v]
+
+
+cdef inline int64_t _point(const PointsView* points, int64_t entry) noexcept nogil:
+    """The point that an entry of a group's table belongs to."""
+    return points.n_numbers if points.is_line and entry == 1 else entry
+
+
+cdef void _finish(
+    const Job* job, int64_t player, const double* own, double* flat, double* curves
+) noexcept nogil:
+    """Sum up the differences of a player: `flat` by point and output, `curves` by output."""
+    cdef int64_t n_outputs = job.trees.n_outputs, size = job.points[player].size, p, v
+    cdef int64_t own_size = _own_size(&job.points[player]), start = job.place[player] * n_outputs
+    cdef double sum
+    for v in range(n_outputs if size else 0):
+        for p in range(own_size):
+            flat[start + _point(&job.points[player], p) * n_outputs + v] += (
+                own[job.own_place[player] + v * own_size + p]
+            )
+        sum = 0.0
+        for p in range(size):
+            sum += flat[start + p * n_outputs + v]
+            curves[start + v * size + p] = sum
+
+
+def _batches(const int64_t[::1] root, int64_t n_values):
+    """Trees that walk together, by the jumps that they list: pairs of first and last but one."""
+    n_tests = (np.asarray(root) - np.arange(root.shape[0])) // 2 * n_values
+    batches, first = [], 0
+    while first < root.shape[0] - 1:
+        fitting = np.searchsorted(n_tests, n_tests[first] + MOST_JUMPS, side="right") - 1
+        last = max(first + 1, int(fitting))
+        batches.append((first, last))
+        first = last
+    return batches
+
+
+cdef bint _walk_all(
+    Job* job, batches, int n_threads, double[:, ::1] base, double[:, ::1] own, double[::1] flat
+):
+    """Walk all rows through all trees, and add up their jumps; whether there was memory for it."""
+    cdef int64_t n_groups = base.shape[0], n_outputs = job.trees.n_outputs, g
+    cdef int64_t n_points = job.place[job.n_players], first, n_trees, row, n_rows
+    cdef int64_t most_rows = <int64_t> 1 << job.shift, most = 1
+    for first, last in batches:
+        most = max(most, _n_tests_before(&job.trees, last) - _n_tests_before(&job.trees, first))
+    cdef int64_t[::1] cell = np.empty(most, np.int64)
+    cdef double[::1] jump = np.empty(most * job.trees.n_values)
+    cdef int64_t[::1] n_jumps = np.zeros(job.trees.n_trees + 1, np.int64)
+    found = np.zeros(n_groups, np.int32)
+    cdef int32_t[::1] status = found
+    job.cell, job.jump, job.n_jumps = &cell[0], &jump[0], &n_jumps[0]
+    for first, last in batches:
+        job.first_tree, n_trees = first, last - first
+        for row in range(0, job.codes.n_rows, most_rows):
+            n_rows = min(most_rows, job.codes.n_rows - row)
+            for g in prange(n_groups, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                status[g] |= _walk_group(
+                    job, first + g * n_trees // n_groups, first + (g + 1) * n_trees // n_groups, row,
+                    n_rows, &base[g, 0], &own[g, 0],
+                )
+            if found.any():
+                return False
+            for g in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
+                _add_jumps(
+                    job, n_trees, g * n_points // n_threads * n_outputs,
+                    (g + 1) * n_points // n_threads * n_outputs, &flat[0],
+                )
+    return True
+
+
+cdef _finish_all(
+    const Job* job, int n_threads, const double[::1] own, double[::1] flat, double[::1] curves
+):
+    cdef int64_t player
+    for player in prange(job.n_players, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        _finish(job, player, &own[0], &flat[0], &curves[0])
 
 
 def single_components(Trees trees, points, BinnedRows rows, sample_weight, int n_threads):
@@ -488,45 +619,39 @@ def single_components(Trees trees, points, BinnedRows rows, sample_weight, int n
         Weighted sum of the trees' answers to the rows, without the intercept.
     tables : list of ndarray of shape (n_outputs, n_points), float64
     """
-    cdef int64_t n = len(points), g, k
+    cdef int64_t n = len(points), k
     cdef Job job
     cdef PointsView* views = <PointsView*> calloc(n + 1, sizeof(PointsView))
     cdef const double[::1] weights = np.empty(0) if sample_weight is None else sample_weight
-    sizes = np.array([p.size for p in points], np.int64) * trees.n_outputs
-    place_array = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    cdef const int64_t[::1] place = place_array
-    cdef int n_workers = n_threads
     memset(&job, 0, sizeof(Job))
     if views == NULL:
         raise MemoryError("no memory for the points of the players")
+    sizes, own_sizes = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for k in range(n):
         views[k] = (<Points> points[k]).view()
+        sizes[k + 1], own_sizes[k + 1] = views[k].size, _own_size(&views[k]) * trees.n_outputs
         if not views[k].is_line:
             job.arena_room += views[k].size * (2 * trees._depth + 1)
+    cdef const int64_t[::1] place = np.cumsum(sizes), own_place = np.cumsum(own_sizes)
     job.trees, job.codes, job.points, job.n_players = trees.view(), rows.view(), views, n
     job.weight = NULL if sample_weight is None else &weights[0]
-    job.place = &place[0]
+    job.place, job.own_place = &place[0], &own_place[0]
     job.shift = min(MOST_ROWS_BITS, 32 - int(n).bit_length())
-    cdef int64_t n_trees = job.trees.n_trees, n_entries = place_array[n]
+    cdef int64_t n_outputs = trees.n_outputs, n_values = job.trees.n_values
     cdef int64_t n_groups = max(
-        min(n_trees, <int64_t> MOST_GROUPS, MOST_ENTRIES // max(n_entries, <int64_t> 1)),
+        min(job.trees.n_trees, <int64_t> MOST_GROUPS, MOST_ENTRIES // max(own_place[n], <int64_t> 1)),
         <int64_t> 1,
     )
-    base_array = np.zeros((n_groups, job.trees.n_outputs))
-    table_array = np.zeros((n_groups, max(n_entries, <int64_t> 1)))
-    cdef double[:, ::1] base = base_array, table = table_array
-    status_array = np.zeros(n_groups, np.int32)
-    cdef int32_t[::1] status = status_array
-    for g in prange(n_groups, nogil=True, num_threads=n_workers, schedule="dynamic"):
-        status[g] = _walk_group(
-            &job, g * n_trees // n_groups, (g + 1) * n_trees // n_groups, &base[g, 0], &table[g, 0]
-        )
+    bases, own = np.zeros((n_groups, n_outputs)), np.zeros((n_groups, own_place[n] + 1))
+    flat, curves = np.zeros(place[n] * n_outputs + 1), np.empty(place[n] * n_outputs + 1)
+    is_done = _walk_all(&job, _batches(trees.root, n_values), n_threads, bases, own, flat)
+    if is_done:
+        _finish_all(&job, n_threads, sum_in_order(own), flat, curves)
     free(views)
-    if status_array.any():
+    if not is_done:
         raise MemoryError("no memory to walk through the trees; use fewer rows at a time")
-    flat = sum_in_order(table_array)
     tables = [
-        np.cumsum(flat[place_array[k]:place_array[k + 1]].reshape(trees.n_outputs, p.size), axis=1)
-        for k, p in enumerate(points)
+        curves[place[k] * n_outputs:place[k + 1] * n_outputs].reshape(n_outputs, -1)
+        for k in range(n)
     ]
-    return sum_in_order(base_array), tables
+    return sum_in_order(bases), tables

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fastpd_sklearn.core import single_walk
 from fastpd_sklearn.core.walk_model import WalkModel
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 from tests import oracles
@@ -127,3 +128,21 @@ def test_any_number_of_threads():
     assert_array_equal(one[0], two[0])
     for a, b in zip(one[1], two[1], strict=True):
         assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["deep", "outputs", "vectors"])
+@pytest.mark.parametrize("most", [1, 40])
+def test_few_trees_at_a_time(name, most, monkeypatch):
+    forest, owner, core = setting(name)
+    X = inputs_for(forest, 30)
+    rows, walks = bin_rows(core, X), core.walks
+    points = [walks.alphabet(k) if len(walks.slots[k]) else walks.nowhere(k) for k in range(6)]
+    monkeypatch.setattr(single_walk, "MOST_JUMPS", most)
+    found = [walks.single_components(rows, points, None, n)[1] for n in (1, 2)]
+    for player in range(6):
+        assert_array_equal(found[0][player], found[1][player])
+        if not points[player].size:
+            continue
+        codes = np.minimum(rows.columns()[walks.slots[player][0]], points[player].size - 1)
+        truth = components(forest, owner, X, np.ones(len(X)), player, X)
+        assert_allclose(found[0][player][:, codes], truth, rtol=0, atol=1e-11)
