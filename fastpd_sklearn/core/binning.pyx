@@ -17,6 +17,7 @@ import numpy as np
 
 from fastpd_sklearn.core.nodes import tested_columns
 from fastpd_sklearn.core.routing import BinnedRows, NodeTests
+from fastpd_sklearn.core.threads import threads_for_nodes
 from fastpd_sklearn.core.thresholds import rank_thresholds
 
 cdef extern from "kernels.h" nogil:
@@ -78,7 +79,8 @@ category
         self.strict, self.single = strict, single
         self.columns, slot = tested_columns(feature, feature.max(initial=-1) + 1)
         special = np.flatnonzero(is_categorical | zero_as_missing)
-        zone = {s: _zone_edges(zero, strict) for s in np.unique(slot[zero_as_missing]).tolist()}
+        zoned = np.unique(slot[special[zero_as_missing[special]]])
+        zone = {s: _zone_edges(zero, strict) for s in zoned.tolist()}
         edges, span = rank_thresholds(
             slot, is_categorical, threshold, len(self.columns), zone, strict, single
         )
@@ -89,9 +91,7 @@ category
         ).astype(np.uint8)
         self.edge_start = np.concatenate([[0], np.cumsum(self.n_codes - 1)]).astype(np.int64)
         self.edges = np.concatenate([np.empty(0), *edges])
-        # Missing, the largest number, is one step below zero.
-        span += missing_left
-        low = -missing_left.astype(np.uint32)
+        low = _take_missing(missing_left, span)
         self.tests = NodeTests(slot, low, span, *self._make_tables(
             slot, threshold, missing_left, is_categorical, listed_left, category_start, category,
             zero, special, low, span,
@@ -234,6 +234,19 @@ category
         if self.single:
             return _bin[double, float](X, source, slots, self, edges, rows, n_threads)
         return _bin[double, double](X, source, slots, self, edges, rows, n_threads)
+
+
+def _take_missing(missing_left, uint32_t[::1] span):
+    """Where the intervals of tests begin; those that take missing values in become longer."""
+    cdef const uint8_t[::1] is_in = missing_left.view(np.uint8)
+    lows = np.empty(len(missing_left), np.uint32)
+    cdef uint32_t[::1] low = lows
+    cdef int64_t node, n_nodes = span.shape[0]
+    cdef int n_threads = threads_for_nodes(n_nodes)
+    for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="static"):
+        low[node] = -<uint32_t> is_in[node]  # missing, the largest number, is one step below zero
+        span[node] += is_in[node]
+    return lows
 
 
 def _restore(state):

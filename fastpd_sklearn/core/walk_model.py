@@ -88,7 +88,8 @@ class WalkModel:
         player_of_slot = owner[bins.columns]
         self.slots = [np.flatnonzero(player_of_slot == k) for k in range(n_players)]
         has_table = np.zeros(len(bins.columns), bool)
-        has_table[bins.tests.slot[bins.tests.table >= 0]] = True
+        if len(bins.tests.tables):
+            has_table[bins.tests.slot[bins.tests.table >= 0]] = True
         self.is_line = [len(slots) == 1 and not has_table[slots[0]] for slots in self.slots]
 
     def __reduce__(self):
