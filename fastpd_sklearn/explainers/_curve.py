@@ -523,9 +523,9 @@ def effective_breaks(points: np.ndarray, strict: bool, single: bool) -> np.ndarr
     towards = np.float32(np.inf if strict else -np.inf)
     with np.errstate(over="ignore"):
         rounded = points.astype(np.float32)
-        beyond = np.nextafter(rounded, towards)
-    wrong = rounded < points if strict else rounded > points
-    return _ascending(np.where(wrong, beyond, rounded).astype(np.float64))
+        wrong = rounded < points if strict else rounded > points
+        rounded[wrong] = np.nextafter(rounded[wrong], towards)
+    return _ascending(rounded.astype(np.float64))
 
 
 def _ascending(points: np.ndarray) -> np.ndarray:

@@ -246,7 +246,9 @@ class Forest:
         """
         total = np.abs(self.intercept)
         if self.n_trees:
-            largest = np.maximum.reduceat(np.abs(self.value), self.tree_start[:-1], axis=0)
+            most = np.maximum.reduceat(self.value, self.tree_start[:-1], axis=0)
+            least = np.minimum.reduceat(self.value, self.tree_start[:-1], axis=0)
+            largest = np.maximum(most, -least)
             for shift in range(self.value.shape[1]):
                 np.add.at(total, self.tree_output + shift, largest[:, shift])
         return total

@@ -26,6 +26,7 @@ _MOST_VISITS = 2**26
 _MOST_OTHERS = 2**14
 """Nodes beside those that the given rows meet, of which some are chosen."""
 
+_NODES_AT_A_TIME = 2**16
 _ROWS_PER_VALUE = 16
 _BLOCK_SIZE = 2**23
 
@@ -90,7 +91,7 @@ def _values_by_column(
     With each value comes the row of ``X`` that meets its node, or -1.
     """
     forest = reading.forest
-    if np.all(forest.left < 0):
+    if forest.n_nodes == forest.n_trees:  # all of them leaves
         return {}
     nodes, rows = _some_nodes(forest, reading.input_map.settled(X).open(X).to_array(), rng)
     order = np.argsort(forest.feature[nodes], kind="stable")
@@ -112,14 +113,27 @@ def _some_nodes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nodes of all columns with rows that meet them, before others, with -1."""
     met, rows = nodes_met(forest, inputs, rng)
-    last = np.full(forest.n_inputs + 1, -1)
-    last[forest.feature] = np.arange(forest.n_nodes)  # so that no column is left out
-    some = np.arange(forest.n_nodes)
-    if len(some) > _MOST_OTHERS:
+    if forest.n_nodes > _MOST_OTHERS:
         some = rng.randint(forest.n_nodes, size=_MOST_OTHERS)
-    others = np.concatenate([some[forest.left[some] >= 0], last[:-1][last[:-1] >= 0]])
+    else:
+        some = np.arange(forest.n_nodes)
+    # The last ones, so that no column is left out.
+    others = np.concatenate([some[forest.left[some] >= 0], _last_nodes(forest)])
     others = rng.permutation(np.setdiff1d(others, met))
     return np.concatenate([met, others]), np.concatenate([rows, np.full(len(others), -1)])
+
+
+def _last_nodes(forest: Forest) -> np.ndarray:
+    """The last node of each column that is tested."""
+    last = np.full(forest.n_inputs + 1, -1)  # one more for leaves
+    for stop in range(forest.n_nodes, 0, -_NODES_AT_A_TIME):
+        first = max(0, stop - _NODES_AT_A_TIME)
+        here = np.full_like(last, -1)
+        here[forest.feature[first:stop]] = np.arange(first, stop)
+        last = np.where(last < 0, here, last)
+        if np.all(last >= 0):
+            break
+    return last[:-1][last[:-1] >= 0]
 
 
 def _special_values(
