@@ -13,7 +13,7 @@ A table has the values of a pattern side by side, so that a look-up reads a line
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
@@ -31,28 +31,27 @@ import numpy as np
 
 cdef extern from "kernels.h" nogil:
     int64_t popcount "popcount_64"(uint64_t)
-    void gather_one(double*, const double*, int64_t, const uint16_t*, int64_t)
-    void gather_four(double* const*, const double*, int64_t, const uint16_t*, int64_t)
+    void gather_16(double* const*, int64_t, const double*, int64_t, const uint16_t*, int64_t)
+    void gather_32(double* const*, int64_t, const double*, int64_t, const uint32_t*, int64_t)
 
 cdef enum:
     DENSE_PLAYERS = 12     # the largest leaf for which terms of any size are computed at all masks
     MIXED_PLAYERS = 20     # the same for terms of one or two players, see mixtures
     TABLE_PLAYERS = 14     # the largest leaf whose occurring masks are found in a table of all
-    MOST_LISTED = 65536    # rows of a span whose patterns are listed: their places have 16 bits
-    LINE_ROWS = 256        # rows whose lines of a table stay cached from column to column
 
 WHOLE_ROWS = 4             # rows a pattern from which on a table is over all patterns
 BATCH_BYTES = 1 << 20      # a thread, of the tables of a batch (a tree may need more): they stay cached
 FEW_ROWS = 1 << 14         # up to which tables are read so seldom that batches are better large
 LARGE_BATCHES = 16         # times as large
-TABLE_BYTES = 1 << 27      # of one tree's tables, at most, where fewer rows at a time can see to it
-INDEX_BYTES = 1 << 26      # of the kept places
+PLACE_BYTES = 1 << 26      # of the places of a tree's rows, at most
+PLACES_BYTES = 1 << 28     # of those of a batch, whose trees are listed side by side
+TABLE_BYTES = 1 << 27      # of the tables at a time, at most, but for a single one
 
 
 cdef struct Table:
     int64_t n_patterns
     int64_t width       # values of a pattern: terms x values of a leaf
-    uint16_t* place     # of the pattern of each row of the span; NULL where the pattern says it
+    uint32_t* place     # of the pattern of each row of the span; NULL where the pattern says it
     double** column     # of the output, for each of the values: that of the first row
     double* value       # value[pattern * width + slot * n_values + v]
 
@@ -79,6 +78,7 @@ cdef struct Job:
     int64_t n_outputs
     bint is_interior        # see Rule
     const uint8_t* whole    # by unit: whether its table is over all patterns
+    int64_t table_bytes     # of the tables at a time
     double* out
 
 
@@ -109,7 +109,7 @@ def attribute(
     if n_rows == 0 or out.shape[0] == 0 or units.n_units == 0 or len(plan.unit_term) == 0:
         return
     cdef UnitArrays arrays = UnitArrays(geometry, units)
-    whole, span, tree_bytes = _layout(units, plan, n_rows, leaf_value.shape[1])
+    whole, span, tree_bytes, place_bytes = _layout(units, plan, n_rows, leaf_value.shape[1])
     keep = _Keep()
     cdef Job job
     job.codes, job.tests, job.units = rows.view(), tests.view(), &arrays.view
@@ -128,10 +128,14 @@ def attribute(
     job.tree_output = &tree_output[0]
     job.is_interior = rules.is_interior
     job.n_words, job.n_outputs = geometry.n_words, out.shape[1]
+    job.table_bytes = TABLE_BYTES
     job.out = &out[0, 0, 0]
     cdef int64_t first, room = BATCH_BYTES * n_threads * (LARGE_BATCHES if n_rows <= FEW_ROWS else 1)
     for first_tree, last_tree, part in coverage.parts(n_threads):
-        for start, stop in _batches(tree_bytes[first_tree:last_tree], room):
+        batches = _batches(
+            tree_bytes[first_tree:last_tree], place_bytes[first_tree:last_tree], room, n_threads
+        )
+        for start, stop in batches:
             for first in range(0, n_rows, span):
                 _batch(&job, part, first_tree + start, first_tree + stop, first,
                        min(<int64_t> span, n_rows - first), n_threads)
@@ -152,89 +156,178 @@ cdef class _Keep:
 
 
 def _layout(units, plan, int64_t n_rows, int64_t n_values):
-    """Which tables are over all patterns, the rows of a span, and the bytes of a tree's tables."""
-    n_slots = np.diff(plan.unit_term_start)
+    """How the tables are laid out.
+
+    Returns
+    -------
+    whole : ndarray of shape (n_units,), bool
+        Which tables are over all patterns.
+    span : int
+        The rows of a span.
+    table_bytes : ndarray of shape (n_trees,), int64
+        Of the tables over all patterns, and of such over as many as there are rows.
+    place_bytes : ndarray of shape (n_trees,), int64
+        Of the places of a span's rows.
+    """
+    width = np.diff(plan.unit_term_start) * n_values
     most = np.left_shift(1, np.minimum(units.n_bits, 40))
     whole = units.is_dense.astype(bool) & (WHOLE_ROWS * most <= n_rows)
-    listed = (n_slots > 0) & ~whole
+    listed = (width > 0) & ~whole
+    places = 4 * _by_tree(listed, units)
     span = n_rows
     if listed.any():
-        span = min(n_rows, MOST_LISTED, max(256, INDEX_BYTES // (2 * int(listed.sum()))))
-        # Deep units may have as many patterns as rows: take fewer rows if the tables would burst.
-        entries = int(n_slots[listed & (most > span)].sum()) * n_values
-        span = max(min(span, 256), min(span, TABLE_BYTES // max(entries, 1)))
-    entries = n_slots * np.minimum(most, np.where(whole, 2**40, span))
-    so_far = np.concatenate([[0], np.cumsum(entries * (8 * n_values))])
-    return whole, span, np.diff(so_far[units.tree_unit])
+        # Deep units may have as many patterns as rows.
+        span = min(span, PLACE_BYTES // int(places.max()), TABLE_BYTES // (8 * int(width.max())))
+        span = max(span, min(n_rows, 256))
+    entries = width * np.minimum(most, np.where(whole, 2**40, span))
+    return whole, span, 8 * _by_tree(entries, units), span * places
 
 
-def _batches(tree_bytes, int64_t room):
-    """Runs of trees whose tables are made at a time: no value depends on them."""
-    batches, first, used = [], 0, 0
-    for tree, size in enumerate(tree_bytes.tolist()):
-        if used and used + size > room:
+def _by_tree(numbers, units):
+    """Sums of the numbers of units, tree by tree."""
+    return np.diff(np.concatenate([[0], np.cumsum(numbers)])[units.tree_unit])
+
+
+def _batches(table_bytes, place_bytes, int64_t room, int64_t n_threads):
+    """Runs of trees that are listed, and whose tables are made, at a time.
+
+    No value depends on them. Where there are places, there is a tree for every thread.
+    """
+    batches, first, used, places = [], 0, 0, 0
+    for tree, (size, kept) in enumerate(zip(table_bytes.tolist(), place_bytes.tolist())):
+        shared = kept and tree - first < n_threads and places + kept <= PLACES_BYTES
+        if used and used + size > room and not shared:
             batches.append((first, tree))
-            first, used = tree, 0
+            first, used, places = tree, 0, 0
         used += size
-    return [*batches, (first, len(tree_bytes))]
+        places += kept
+    return [*batches, (first, len(table_bytes))]
+
+
+cdef struct Batch:
+    int64_t first_tree
+    int64_t last_tree
+    int64_t first_unit
+    int64_t last_unit
+    int64_t first_row
+    int64_t n_rows
+    Listed* listed      # by tree
+    Table* tables       # by unit
 
 
 cdef _batch(
     Job* job, Coverage coverage, int64_t first_tree, int64_t last_tree, int64_t first_row,
     int64_t n_rows, int n_threads,
 ):
-    cdef int64_t first_unit = job.units.tree_unit[first_tree]
-    cdef int64_t n_units = job.units.tree_unit[last_tree] - first_unit
-    cdef int64_t t, u, block, rows_a_block = 1, n_blocks
-    cdef bint failed = False
-    cdef Table* tables = <Table*> calloc(n_units + 1, sizeof(Table))
-    cdef int* status = <int*> calloc(n_units + 1, sizeof(int))
-    cdef Listed* listed = <Listed*> calloc(last_tree - first_tree + 1, sizeof(Listed))
-    cdef int* block_status
-    if tables == NULL or status == NULL or listed == NULL:
-        free(tables)
-        free(status)
-        free(listed)
-        raise MemoryError("no memory for the tables of a batch of trees")
+    cdef Batch batch
+    cdef int status = -1
+    batch.first_tree, batch.last_tree = first_tree, last_tree
+    batch.first_unit, batch.last_unit = job.units.tree_unit[first_tree], job.units.tree_unit[last_tree]
+    batch.first_row, batch.n_rows = first_row, n_rows
+    batch.listed = <Listed*> calloc(last_tree - first_tree + 1, sizeof(Listed))
+    batch.tables = <Table*> calloc(batch.last_unit - batch.first_unit + 1, sizeof(Table))
     with nogil:
-        for t in prange(first_tree, last_tree, num_threads=n_threads, schedule="dynamic"):
-            _list_tree(
-                job, t, first_row, n_rows, &listed[t - first_tree],
-                tables + job.units.tree_unit[t] - first_unit,
-            )
-        for t in range(last_tree - first_tree):
-            failed = failed or listed[t].failed
-        if not failed:
-            for u in prange(n_units, num_threads=n_threads, schedule="dynamic"):
-                status[u] = _make_table(
-                    job, coverage, first_tree, first_unit + u, first_row, listed, tables + u
-                )
-            for u in range(n_units):
-                failed = failed or status[u] < 0
-        for t in range(first_tree, last_tree):
-            _free_listed(&listed[t - first_tree])
-            rows_a_block = max(rows_a_block, block_rows(job.units, t))
-        n_blocks = (n_rows + rows_a_block - 1) // rows_a_block
-        block_status = <int*> calloc(n_blocks + 1, sizeof(int))
-        failed = failed or block_status == NULL
-        if not failed:
-            for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
-                block_status[block] = _add_block(
-                    job, tables, first_tree, last_tree, first_row, block * rows_a_block,
-                    min(rows_a_block, n_rows - block * rows_a_block),
-                )
-            for block in range(n_blocks):
-                failed = failed or block_status[block] < 0
-        for u in range(n_units):
-            free(tables[u].place)
-            free(tables[u].column)
-            free(tables[u].value)
-        free(tables)
-        free(status)
-        free(listed)
-        free(block_status)
-    if failed:
+        if batch.listed != NULL and batch.tables != NULL:
+            status = _run_batch(job, coverage, &batch, n_threads)
+        _free_batch(&batch)
+    if status < 0:
         raise MemoryError("no memory for the tables of a batch of trees; explain fewer rows at a time")
+
+
+cdef void _free_batch(Batch* batch) noexcept nogil:
+    cdef int64_t i
+    for i in range(batch.last_tree - batch.first_tree if batch.listed != NULL else 0):
+        _free_listed(&batch.listed[i])
+    for i in range(batch.last_unit - batch.first_unit if batch.tables != NULL else 0):
+        _free_table(&batch.tables[i])
+    free(batch.listed)
+    free(batch.tables)
+
+
+cdef void _free_table(Table* table) noexcept nogil:
+    free(table.place)
+    free(table.column)
+    free(table.value)
+    table.place, table.column, table.value = NULL, NULL, NULL
+
+
+cdef int _run_batch(Job* job, Coverage coverage, Batch* batch, int n_threads) noexcept nogil:
+    """List the batch's patterns; then make and use its tables, as many as there is room for."""
+    cdef int64_t t, first = batch.first_unit, last
+    for t in prange(batch.first_tree, batch.last_tree, num_threads=n_threads, schedule="dynamic"):
+        _list_tree(job, batch, t)
+    for t in range(batch.last_tree - batch.first_tree):
+        if batch.listed[t].failed:
+            return -1
+    while first < batch.last_unit:
+        last = _group_end(job, batch, first)
+        if (
+            _make_tables(job, coverage, batch, first, last, n_threads) < 0
+            or _add_tables(job, batch, first, last, n_threads) < 0
+        ):
+            return -1
+        for t in range(first, last):
+            _free_table(&batch.tables[t - batch.first_unit])
+        first = last
+    return 0
+
+
+cdef int64_t _group_end(const Job* job, const Batch* batch, int64_t first) noexcept nogil:
+    """The end of the units from `first` on for whose tables there is room; it is at least one."""
+    cdef int64_t unit = first, size, room = job.table_bytes
+    while unit < batch.last_unit:
+        size = _n_patterns(job, batch, unit) * _n_slots(job, unit) * job.n_values * sizeof(double)
+        if unit > first and size > room:
+            break
+        room -= size
+        unit += 1
+    return unit
+
+
+cdef int64_t _tree_of(const Job* job, const Batch* batch, int64_t unit) noexcept nogil:
+    cdef int64_t tree = batch.first_tree
+    while job.units.tree_unit[tree + 1] <= unit:
+        tree += 1
+    return tree
+
+
+cdef const UnitList* _listed(const Job* job, const Batch* batch, int64_t unit) noexcept nogil:
+    """The patterns of a unit that have been listed."""
+    cdef int64_t tree = _tree_of(job, batch, unit)
+    return batch.listed[tree - batch.first_tree].units + unit - job.units.tree_unit[tree]
+
+
+cdef int64_t _n_patterns(const Job* job, const Batch* batch, int64_t unit) noexcept nogil:
+    if job.whole[unit]:
+        return n_patterns(job.units, unit)
+    return _listed(job, batch, unit).size
+
+
+cdef int _make_tables(
+    const Job* job, Coverage coverage, const Batch* batch, int64_t first, int64_t last,
+    int n_threads,
+) noexcept nogil:
+    cdef int64_t unit
+    cdef int failed = 0
+    for unit in prange(first, last, num_threads=n_threads, schedule="dynamic"):
+        failed += _make_table(job, coverage, batch, unit) < 0
+    return -failed
+
+
+cdef int _add_tables(
+    const Job* job, const Batch* batch, int64_t first, int64_t last, int n_threads
+) noexcept nogil:
+    cdef int64_t rows = 1, block, t
+    cdef int failed = 0
+    for t in range(batch.first_tree, batch.last_tree):
+        rows = max(rows, block_rows(job.units, t))
+    for block in prange(
+        (batch.n_rows + rows - 1) // rows, num_threads=n_threads, schedule="static"
+    ):
+        failed += _add_block(
+            job, batch, first, last, block * rows, min(rows, batch.n_rows - block * rows)
+        ) < 0
+    return -failed
 
 
 # --- step 1: the patterns that occur --------------------------------------------------------------
@@ -265,24 +358,24 @@ cdef void _free_listed(Listed* listed) noexcept nogil:
     numbers_free(&listed.numbers)
 
 
-cdef void _list_tree(
-    const Job* job, int64_t tree, int64_t first_row, int64_t n_rows, Listed* listed, Table* tables,
-) noexcept nogil:
+cdef void _list_tree(const Job* job, Batch* batch, int64_t tree) noexcept nogil:
     """List the patterns of all units of a tree that ask for it."""
     cdef int64_t first = job.units.tree_unit[tree], u
     cdef bint any_listed = False
+    cdef Listed* listed = &batch.listed[tree - batch.first_tree]
+    cdef Table* tables = batch.tables + first - batch.first_unit
     listed.n_units = job.units.tree_unit[tree + 1] - first
     listed.units = <UnitList*> calloc(listed.n_units + 1, sizeof(UnitList))
     listed.failed = listed.units == NULL
     for u in range(listed.n_units):
         if not job.whole[first + u] and _n_slots(job, first + u):
-            tables[u].place = <uint16_t*> malloc(n_rows * sizeof(uint16_t))
+            tables[u].place = <uint32_t*> malloc(batch.n_rows * sizeof(uint32_t))
             listed.failed = listed.failed or tables[u].place == NULL
             any_listed = True
     if any_listed and not listed.failed:
         listed.failed = (
             numbers_init(&listed.numbers, job.units, tree) < 0
-            or _list_rows(job, tree, first_row, n_rows, listed, tables) < 0
+            or _list_rows(job, tree, batch.first_row, batch.n_rows, listed, tables) < 0
         )
 
 
@@ -311,7 +404,7 @@ cdef int _list_rows(
                     number = numbers.number[u * numbers.most_rows + r]
                 if _list(&listed.units[u], number) < 0:
                     return -1
-                tables[u].place[row + r] = <uint16_t> listed.units[u].place[number]
+                tables[u].place[row + r] = <uint32_t> listed.units[u].place[number]
         row += m
     return 0
 
@@ -366,26 +459,22 @@ cdef void _free_scratch(Scratch* scratch) noexcept nogil:
 
 
 cdef int _make_table(
-    const Job* job, Coverage coverage, int64_t first_tree, int64_t unit, int64_t first_row,
-    const Listed* listed, Table* table,
+    const Job* job, Coverage coverage, const Batch* batch, int64_t unit
 ) noexcept nogil:
-    """Make the table of a unit, if it has terms; `listed` is that of the batch's first tree."""
-    cdef int64_t tree = first_tree
-    cdef const UnitList* patterns
+    """Make the table of a unit, if it has terms."""
+    cdef int64_t tree = _tree_of(job, batch, unit)
+    cdef Table* table = &batch.tables[unit - batch.first_unit]
     cdef int status
     cdef Scratch scratch
     if _n_slots(job, unit) == 0:
         return 0
-    while job.units.tree_unit[tree + 1] <= unit:
-        tree += 1
-    listed += tree - first_tree
-    patterns = listed.units + unit - job.units.tree_unit[tree]
-    table.n_patterns = n_patterns(job.units, unit) if job.whole[unit] else patterns.size
+    table.n_patterns = _n_patterns(job, batch, unit)
     memset(&scratch, 0, sizeof(Scratch))
-    status = _point_table(job, tree, unit, first_row, table)
+    status = _point_table(job, tree, unit, batch.first_row, table)
     if status == 0:
         status = _fill_table(
-            job, coverage, unit, &listed.numbers, patterns.number, &scratch, table
+            job, coverage, unit, &batch.listed[tree - batch.first_tree].numbers,
+            _listed(job, batch, unit).number, &scratch, table
         )
     _free_scratch(&scratch)
     return status
@@ -397,7 +486,7 @@ cdef int _point_table(
     """Make room for a table of zeros, and say which columns its values belong to."""
     cdef int64_t n_slots = _n_slots(job, unit), slot, v, column
     table.width = n_slots * job.n_values
-    table.value = <double*> calloc(table.width * table.n_patterns, sizeof(double))
+    table.value = <double*> calloc(table.width * table.n_patterns + 3, sizeof(double))
     table.column = <double**> malloc(table.width * sizeof(double*))
     if table.value == NULL or table.column == NULL:
         return -1
@@ -648,54 +737,47 @@ cdef int _room(double** array, int64_t* room, int64_t size) noexcept nogil:
 
 
 cdef int _add_block(
-    const Job* job, const Table* tables, int64_t first_tree, int64_t last_tree, int64_t first_row,
-    int64_t row, int64_t m,
+    const Job* job, const Batch* batch, int64_t first, int64_t last, int64_t row, int64_t m
 ) noexcept nogil:
-    """Add the entries of `m` rows, from `row` of the span on, to the output."""
-    cdef int64_t first_unit = job.units.tree_unit[first_tree], n_units = 0, t, u, root
-    cdef const Table* table
-    cdef bint any_whole
+    """Add the entries of `m` rows, from `row` of the span on, to the output; those of some units."""
+    cdef int64_t n_units = 0, t
     cdef uint16_t* patterns
-    for t in range(first_tree, last_tree):
+    for t in range(batch.first_tree, batch.last_tree):
         n_units = max(n_units, job.units.tree_unit[t + 1] - job.units.tree_unit[t])
     patterns = <uint16_t*> malloc(n_units * m * sizeof(uint16_t))
     if patterns == NULL:
         return -1
-    for t in range(first_tree, last_tree):
-        root = job.units.tree_unit[t]
-        any_whole = False
-        for u in range(root, job.units.tree_unit[t + 1]):
-            any_whole = any_whole or job.whole[u]
-        for u in range(root, job.units.tree_unit[t + 1]):
-            if any_whole and job.units.is_dense[u]:
-                unit_patterns(
-                    &job.codes, &job.tests, job.units, u, first_row + row, m,
-                    patterns + (job.units.parent[u] - root) * m, patterns + (u - root) * m,
-                )
-            table = tables + u - first_unit
-            if table.value != NULL:
-                _add_unit(
-                    table, row, m,
-                    patterns + (u - root) * m if table.place == NULL else table.place + row,
-                )
+    for t in range(batch.first_tree, batch.last_tree):
+        _add_tree(
+            job, batch, job.units.tree_unit[t], max(first, job.units.tree_unit[t]),
+            min(last, job.units.tree_unit[t + 1]), row, m, patterns,
+        )
     free(patterns)
     return 0
 
 
-cdef void _add_unit(
-    const Table* table, int64_t row, int64_t m, const uint16_t* patterns
+cdef void _add_tree(
+    const Job* job, const Batch* batch, int64_t root, int64_t first, int64_t last, int64_t row,
+    int64_t m, uint16_t* patterns,
 ) noexcept nogil:
-    """Add what `m` rows look up, four columns at a time."""
-    cdef double* column[4]
-    cdef int64_t block, first, n, k, j
-    for block in range((m + LINE_ROWS - 1) // LINE_ROWS):
-        first = block * LINE_ROWS
-        n = min(<int64_t> LINE_ROWS, m - first)
-        for k in range(0, table.width - 3, 4):
-            for j in range(4):
-                column[j] = table.column[k + j] + row + first
-            gather_four(column, table.value + k, table.width, patterns + first, n)
-        for k in range(table.width // 4 * 4, table.width):
-            gather_one(
-                table.column[k] + row + first, table.value + k, table.width, patterns + first, n
+    """Add the entries of units of a tree; patterns are found from those of the units above."""
+    cdef int64_t u
+    cdef bint any_whole = False
+    cdef const Table* table
+    cdef uint16_t* here
+    for u in range(first, last):
+        any_whole = any_whole or job.whole[u]
+    for u in range(root, last):
+        here = patterns + (u - root) * m
+        if any_whole and job.units.is_dense[u]:
+            unit_patterns(
+                &job.codes, &job.tests, job.units, u, batch.first_row + row, m,
+                patterns + (job.units.parent[u] - root) * m, here,
             )
+        table = &batch.tables[u - batch.first_unit]
+        if u < first or table.value == NULL:
+            continue
+        if table.place == NULL:
+            gather_16(table.column, row, table.value, table.width, here, m)
+        else:
+            gather_32(table.column, row, table.value, table.width, table.place + row, m)

@@ -12,7 +12,9 @@ import numpy as np
 
 cdef enum:
     DENSE_BITS = 16  # the longest pattern that is a number by itself, of 16 bits
-    CHUNK_NODES = 7  # three full levels: 7 node bits and few others keep a table in the first-level cache
+    CHUNK_NODES = 7  # three full levels
+    LEAST_NODES = 4  # of the limit, however deep
+    CHUNK_BITS = 10  # of a pattern, about: a table over all such patterns stays in a fast cache
 
 
 cdef class _Column:
@@ -162,7 +164,7 @@ class Units:
     ----------
     geometry : Geometry
     chunk_nodes : int
-        Most inner nodes of a chunk.
+        Most inner nodes of a chunk; of those far from the root it is fewer.
 
     Attributes
     ----------
@@ -279,17 +281,24 @@ cdef void _spread_deep(const int64_t[::1] parent, uint8_t[::1] is_dense) noexcep
 
 
 def _chunk_roots(geometry, int chunk_nodes):
-    """Inner nodes at which a chunk begins, so that there are as few chunks as can be.
+    """Inner nodes at which a chunk begins, so that there are about as few chunks as can be.
 
     From the bottom up, a node takes its children's chunks along while they fit, and otherwise
     cuts off the larger one first (Kundu and Misra, "A linear tree partitioning algorithm", 1977).
+    The deeper it lies, the more players are above it, whose bits lengthen the pattern, too: then
+    two small tables are sooner looked up than a large one.
     """
     cdef const int32_t[::1] left = geometry.left, right = geometry.right
     root_array = np.zeros(len(geometry.left), np.uint8)
     size_array = np.zeros(len(geometry.left), np.int64)
+    depth_array = np.zeros(len(geometry.left), np.int32)
     cdef uint8_t[::1] is_root = root_array
     cdef int64_t[::1] size = size_array
-    cdef int64_t node, large, small, child
+    cdef int32_t[::1] depth = depth_array
+    cdef int64_t node, large, small, child, most
+    for node in range(left.shape[0]):
+        if left[node] >= 0:
+            depth[left[node]] = depth[right[node]] = depth[node] + 1
     for node in range(left.shape[0] - 1, -1, -1):
         if left[node] < 0:
             continue
@@ -297,8 +306,9 @@ def _chunk_roots(geometry, int chunk_nodes):
         if size[large] < size[small]:
             large, small = small, large
         size[node] = 1 + size[large] + size[small]
+        most = min(chunk_nodes, max(<int64_t> LEAST_NODES, CHUNK_BITS - depth[node]))
         for child in (large, small):
-            if size[node] > chunk_nodes:
+            if size[node] > most:
                 is_root[child] = 1
                 size[node] -= size[child]
     return root_array

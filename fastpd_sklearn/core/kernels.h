@@ -177,56 +177,90 @@ CLONES static void add_scaled(double *out, const double *x, double weight, int64
 
 /* --- look-ups in a table that has the values of a pattern side by side -------------------------- */
 
-/* out[r] += table[index[r] * width] */
-static inline void gather_one(double *out, const double *table, int64_t width,
-                              const uint16_t *index, int64_t m)
-{
-    for (int64_t r = 0; r < m; r++)
-        out[r] += table[index[r] * width];
-}
-
-/* out[k][r] += table[index[r] * width + k] for four columns k. */
-static inline void gather_four_plain(double *const *out, const double *table, int64_t width,
-                                     const uint16_t *index, int64_t m)
-{
-    for (int64_t r = 0; r < m; r++)
-        for (int k = 0; k < 4; k++)
-            out[k][r] += table[index[r] * width + k];
-}
-
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define PICK(A, B, I, J, K, L) __builtin_shufflevector(A, B, I, J, K, L)
 #endif
 #endif
 
-/* The same. Four rows make a square that is read by rows and added by columns: between the two it
- * is turned over in registers, so that no value is looked up by itself. */
+/* out[k][first + r] += table[index[r] * width + k] for rows r and columns k, of places r on. */
+#define DEFINE_GATHER_ROWS(NAME, INDEX)                                                    \
+    static inline void NAME##_rows(double *const *out, int64_t first, const double *table, \
+                                   int64_t width, const INDEX *index, int64_t r, int64_t m) \
+    {                                                                                      \
+        for (; r < m; r++)                                                                 \
+            for (int64_t k = 0; k < width; k++)                                            \
+                out[k][first + r] += table[index[r] * width + k];                          \
+    }
+
+DEFINE_GATHER_ROWS(gather_16, uint16_t)
+DEFINE_GATHER_ROWS(gather_32, uint32_t)
+
+/* The same of all rows. Four rows and four columns make a square that is read by rows and added by
+ * columns: between the two it is turned over in registers, so that no value is looked up by itself.
+ * The last square of a row may reach into what follows it: a table has three numbers to spare. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define PICK(A, B, I, J, K, L) __builtin_shufflevector(A, B, I, J, K, L)
+#endif
+#endif
+
 #if defined(PICK)
 typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
-CLONES static void gather_four(double *const *out, const double *table, int64_t width,
-                               const uint16_t *index, int64_t m)
+
+typedef struct {
+    four column[4];
+} square;
+
+static inline square read_square(const double *w, const double *x, const double *y, const double *z)
 {
-    double *const a = out[0], *const b = out[1], *const c = out[2], *const d = out[3];
-    const int64_t whole = m / 4 * 4;
-    for (int64_t r = 0; r < whole; r += 4) {
-        const four w = *(const four *)(table + index[r] * width);
-        const four x = *(const four *)(table + index[r + 1] * width);
-        const four y = *(const four *)(table + index[r + 2] * width);
-        const four z = *(const four *)(table + index[r + 3] * width);
-        const four wx_even = PICK(w, x, 0, 4, 2, 6), wx_odd = PICK(w, x, 1, 5, 3, 7);
-        const four yz_even = PICK(y, z, 0, 4, 2, 6), yz_odd = PICK(y, z, 1, 5, 3, 7);
-        *(four *)(a + r) += PICK(wx_even, yz_even, 0, 1, 4, 5);
-        *(four *)(b + r) += PICK(wx_odd, yz_odd, 0, 1, 4, 5);
-        *(four *)(c + r) += PICK(wx_even, yz_even, 2, 3, 6, 7);
-        *(four *)(d + r) += PICK(wx_odd, yz_odd, 2, 3, 6, 7);
-    }
-    double *const rest[4] = {a + whole, b + whole, c + whole, d + whole};
-    gather_four_plain(rest, table, width, index + whole, m - whole);
+    const four p = *(const four *)w, q = *(const four *)x;
+    const four s = *(const four *)y, t = *(const four *)z;
+    const four pq_even = PICK(p, q, 0, 4, 2, 6), pq_odd = PICK(p, q, 1, 5, 3, 7);
+    const four st_even = PICK(s, t, 0, 4, 2, 6), st_odd = PICK(s, t, 1, 5, 3, 7);
+    return (square){{PICK(pq_even, st_even, 0, 1, 4, 5), PICK(pq_odd, st_odd, 0, 1, 4, 5),
+                     PICK(pq_even, st_even, 2, 3, 6, 7), PICK(pq_odd, st_odd, 2, 3, 6, 7)}};
 }
+
+#define DEFINE_GATHER(NAME, INDEX)                                                         \
+    CLONES static void NAME(double *const *out, int64_t first, const double *table,        \
+                            int64_t width, const INDEX *index, int64_t m)                  \
+    {                                                                                      \
+        const int64_t whole = width / 4 * 4, rest = width - whole;                         \
+        int64_t r = 0;                                                                     \
+        for (; r + 4 <= m; r += 4) {                                                       \
+            const double *w = table + index[r] * width, *x = table + index[r + 1] * width; \
+            const double *y = table + index[r + 2] * width, *z = table + index[r + 3] * width; \
+            const int64_t at = first + r;                                                  \
+            for (int64_t k = 0; k < whole; k += 4) {                                       \
+                const square s = read_square(w + k, x + k, y + k, z + k);                  \
+                *(four *)(out[k] + at) += s.column[0];                                           \
+                *(four *)(out[k + 1] + at) += s.column[1];                                   \
+                *(four *)(out[k + 2] + at) += s.column[2];                                      \
+                *(four *)(out[k + 3] + at) += s.column[3];                                  \
+            }                                                                              \
+            if (rest) {                                                                    \
+                const square s = read_square(w + whole, x + whole, y + whole, z + whole);  \
+                *(four *)(out[whole] + at) += s.column[0];                                       \
+                if (rest > 1)                                                              \
+                    *(four *)(out[whole + 1] + at) += s.column[1];                           \
+                if (rest > 2)                                                              \
+                    *(four *)(out[whole + 2] + at) += s.column[2];                              \
+            }                                                                              \
+        }                                                                                  \
+        NAME##_rows(out, first, table, width, index, r, m);                                \
+    }
 #else
-#define gather_four gather_four_plain
+#define DEFINE_GATHER(NAME, INDEX)                                                         \
+    static inline void NAME(double *const *out, int64_t first, const double *table,        \
+                            int64_t width, const INDEX *index, int64_t m)                  \
+    {                                                                                      \
+        NAME##_rows(out, first, table, width, index, 0, m);                                \
+    }
 #endif
+
+DEFINE_GATHER(gather_16, uint16_t)
+DEFINE_GATHER(gather_32, uint32_t)
 
 /* --- the walk of core/path_walk: WALK_LANES rows side by side at each quadrature node t --------- */
 

@@ -20,7 +20,7 @@ cdef extern from "kernels.h" nogil:
 cdef enum:
     MOST_ROWS = 2048      # whose node bits at a unit stay in the first-level cache
     LEAST_ROWS = 64
-    SHORT_BITS = 11        # of a pattern: what is added up by longer ones outgrows the caches, and
+    MOST_CELLS = 1 << 16   # patterns of a tree's units: what is kept for more outgrows the caches, and
     WIDE_ROWS = 16384      # a large block of rows shares it
     PATTERN_BYTES = 6      # of a row at a unit: the pattern, and a number
     BLOCK_BYTES = 1 << 26  # of a block, at most
@@ -58,12 +58,11 @@ cdef const void* _address(array) except? NULL:
 
 cdef int64_t block_rows(const UnitView* units, int64_t tree) noexcept nogil:
     """How many rows of a tree to take at a time."""
-    cdef int64_t n_units = units.tree_unit[tree + 1] - units.tree_unit[tree], unit
-    cdef int64_t rows = MOST_ROWS
+    cdef int64_t n_units = units.tree_unit[tree + 1] - units.tree_unit[tree], unit, cells = 0
+    cdef int64_t rows
     for unit in range(units.tree_unit[tree], units.tree_unit[tree + 1]):
-        if _n_nodes(units, unit) + units.n_above[unit] > SHORT_BITS:
-            rows = WIDE_ROWS
-            break
+        cells += n_patterns(units, unit) if units.is_dense[unit] else MOST_CELLS + 1
+    rows = MOST_ROWS if cells <= MOST_CELLS else WIDE_ROWS
     rows = min(rows, BLOCK_BYTES // (PATTERN_BYTES * n_units))
     return max(<int64_t> LEAST_ROWS, rows // 64 * 64)
 

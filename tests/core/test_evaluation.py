@@ -93,24 +93,24 @@ def test_same_bits_for_any_threads(kind, index, terms, n_rows):
         assert_array_equal(other, first)
 
 
+@pytest.mark.parametrize("n_rows", [400, 1500, 20_000])
 @pytest.mark.parametrize("kind", ["empirical", "path"])
-def test_batches_and_spans_make_no_difference(kind, monkeypatch):
-    """Where memory is short the work is cut into trees and rows."""
-    _, core, X = make(n_rows=1500, n_trees=8)
+def test_batches_and_spans_make_no_difference(kind, n_rows, monkeypatch):
+    """Where memory is short the work is cut into trees, rows and chunks, listed and whole ones."""
+    _, core, X = make(n_rows=n_rows, n_trees=8)
     coverage = coverage_of(kind, core, X[:200])
     args = (core, X, coverage, "shap", TERMS["pairs"])
     whole = by_masks(*args)
-    monkeypatch.setattr(evaluation, "TABLE_BYTES", 1 << 10)
-    monkeypatch.setattr(evaluation, "BATCH_BYTES", 1 << 8)
-    monkeypatch.setattr(evaluation, "INDEX_BYTES", 1 << 10)
-    assert_allclose(by_masks(*args), whole, rtol=0, atol=1e-13)
+    for name, size in (("TABLE", 1 << 10), ("BATCH", 1 << 8), ("PLACE", 1 << 12), ("PLACES", 1)):
+        monkeypatch.setattr(evaluation, f"{name}_BYTES", size)
+        assert_allclose(by_masks(*args), whole, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("index", INDICES)
 def test_wide_tables(index):
-    """Tables of more patterns than a column in the first-level cache has, whole and listed."""
-    _, core, X = make(n_nodes=300, n_trees=1, n_rows=3000, n_outputs=2)
-    assert core.units.n_bits.max() == 12
+    """A tree whose tables outgrow the caches: blocks of rows are large. Whole and listed."""
+    _, core, X = make(n_nodes=900, n_trees=1, n_rows=3000, n_outputs=2)
+    assert (1 << core.units.n_bits).sum() > 65536
     coverage = coverage_of("empirical", core, X[:200])
     many = np.tile(X, (6, 1))
     whole = by_masks(core, many, coverage, index, TERMS["pairs"])
