@@ -9,7 +9,9 @@ The work is cut into *batches* of trees, whose tables are bounded, and *spans* o
 3. blocks of rows are shared among the threads, and every row adds up its table entries, tree by
    tree in order: the same bits for any number of threads.
 
-A table has the values of a pattern side by side, so that a look-up reads a line or two of memory.
+Where the tables of a tree outgrow the caches, rows are taken in an order in which neighbours look up
+neighbouring entries (see `ordering`). A table has the values of a pattern side by side, so that a
+look-up reads a line or two of memory.
 """
 
 from cython.parallel cimport prange
@@ -27,7 +29,11 @@ from fastpd_sklearn.core.numbering cimport (
 )
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes, NodeTests, Tests
 
+from typing import NamedTuple
+
 import numpy as np
+
+from fastpd_sklearn.core.ordering import by_likeness, reorder, taken
 
 cdef extern from "kernels.h" nogil:
     int64_t popcount "popcount_64"(uint64_t)
@@ -43,6 +49,9 @@ WHOLE_ROWS = 4             # rows a pattern from which on a table is over all pa
 BATCH_BYTES = 1 << 20      # a thread, of the tables of a batch (a tree may need more): they stay cached
 FEW_ROWS = 1 << 14         # up to which tables are read so seldom that batches are better large
 LARGE_BATCHES = 16         # times as large
+LIKE_ROWS = 1 << 15        # from which on it may be worth while to take rows by their likeness
+LIKE_BYTES = 1 << 22       # of a tree's tables, on average, if it is
+LIKE_LOOKUPS = 8           # a number of the result, that has to be put back in its place
 PLACE_BYTES = 1 << 26      # of the places of a tree's rows, at most
 PLACES_BYTES = 1 << 28     # of those of a batch, whose trees are listed side by side
 TABLE_BYTES = 1 << 27      # of the tables at a time, at most, but for a single one
@@ -108,8 +117,37 @@ def attribute(
         raise ValueError("out is not of shape (n_terms, n_outputs, n_rows)")
     if n_rows == 0 or out.shape[0] == 0 or units.n_units == 0 or len(plan.unit_term) == 0:
         return
+    layout = _layout(units, plan, n_rows, leaf_value.shape[1])
+    args = tests, geometry, units, plan, coverage, rules, leaf_value, tree_output, out, n_threads
+    if not _is_likeness_wanted(n_rows, layout.table_bytes, plan, out):
+        _attribute(rows, layout, *args)
+        return
+    order = by_likeness(rows, tests, geometry)
+    place = np.empty_like(order)
+    place[order] = np.arange(n_rows)
+    values = np.asarray(out)
+    reorder(values, order)
+    _attribute(taken(rows, order), layout, *args)
+    reorder(values, place)
+
+
+def _is_likeness_wanted(int64_t n_rows, table_bytes, plan, out):
+    """Whether caches are too small for the tables, and there are many look-ups a number of `out`."""
+    n_lookups = LIKE_LOOKUPS * out.shape[0] * out.shape[1]
+    return (
+        n_rows >= LIKE_ROWS and table_bytes.mean() > LIKE_BYTES
+        and len(plan.unit_term) > n_lookups
+    )
+
+
+def _attribute(
+    BinnedRows rows, layout, NodeTests tests, geometry, units, plan, coverage, rules,
+    const double[:, ::1] leaf_value, const int32_t[::1] tree_output, double[:, :, ::1] out,
+    int n_threads,
+):
+    cdef int64_t n_rows = rows.n_rows
     cdef UnitArrays arrays = UnitArrays(geometry, units)
-    whole, span, tree_bytes, place_bytes = _layout(units, plan, n_rows, leaf_value.shape[1])
+    cdef int64_t span = layout.span
     keep = _Keep()
     cdef Job job
     job.codes, job.tests, job.units = rows.view(), tests.view(), &arrays.view
@@ -123,7 +161,7 @@ def attribute(
     job.rule_weight = <const double*> keep.address(rules.weight, np.float64)
     job.moment = <const double*> keep.address(rules.moment, np.float64)
     job.n_moments = rules.moment.shape[1]
-    job.whole = <const uint8_t*> keep.address(whole, np.uint8)
+    job.whole = <const uint8_t*> keep.address(layout.whole, np.uint8)
     job.leaf_value, job.n_values = &leaf_value[0, 0], leaf_value.shape[1]
     job.tree_output = &tree_output[0]
     job.is_interior = rules.is_interior
@@ -133,12 +171,13 @@ def attribute(
     cdef int64_t first, room = BATCH_BYTES * n_threads * (LARGE_BATCHES if n_rows <= FEW_ROWS else 1)
     for first_tree, last_tree, part in coverage.parts(n_threads):
         batches = _batches(
-            tree_bytes[first_tree:last_tree], place_bytes[first_tree:last_tree], room, n_threads
+            layout.table_bytes[first_tree:last_tree], layout.place_bytes[first_tree:last_tree],
+            room, n_threads,
         )
         for start, stop in batches:
             for first in range(0, n_rows, span):
                 _batch(&job, part, first_tree + start, first_tree + stop, first,
-                       min(<int64_t> span, n_rows - first), n_threads)
+                       min(span, n_rows - first), n_threads)
 
 
 cdef class _Keep:
@@ -155,11 +194,11 @@ cdef class _Keep:
         return array.ctypes.data
 
 
-def _layout(units, plan, int64_t n_rows, int64_t n_values):
+class _Layout(NamedTuple):
     """How the tables are laid out.
 
-    Returns
-    -------
+    Attributes
+    ----------
     whole : ndarray of shape (n_units,), bool
         Which tables are over all patterns.
     span : int
@@ -169,6 +208,15 @@ def _layout(units, plan, int64_t n_rows, int64_t n_values):
     place_bytes : ndarray of shape (n_trees,), int64
         Of the places of a span's rows.
     """
+
+    whole: np.ndarray
+    span: int
+    table_bytes: np.ndarray
+    place_bytes: np.ndarray
+
+
+def _layout(units, plan, int64_t n_rows, int64_t n_values):
+    """How the tables of a plan are laid out."""
     width = np.diff(plan.unit_term_start) * n_values
     most = np.left_shift(1, np.minimum(units.n_bits, 40))
     whole = units.is_dense.astype(bool) & (WHOLE_ROWS * most <= n_rows)
@@ -180,7 +228,7 @@ def _layout(units, plan, int64_t n_rows, int64_t n_values):
         span = min(span, PLACE_BYTES // int(places.max()), TABLE_BYTES // (8 * int(width.max())))
         span = max(span, min(n_rows, 256))
     entries = width * np.minimum(most, np.where(whole, 2**40, span))
-    return whole, span, 8 * _by_tree(entries, units), span * places
+    return _Layout(whole, span, 8 * _by_tree(entries, units), span * places)
 
 
 def _by_tree(numbers, units):
