@@ -14,7 +14,7 @@ from fastpd_sklearn.core.evaluation import attribute
 from fastpd_sklearn.core.forest_bins import bins_of
 from fastpd_sklearn.core.geometry import Geometry, Units
 from fastpd_sklearn.core.path_walk import walk_paths
-from fastpd_sklearn.core.plan import Matches, Plan
+from fastpd_sklearn.core.plan import Matches, Plan, reduce_terms
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.steps import Steps
 from fastpd_sklearn.core.walk_model import WalkModel
@@ -145,11 +145,51 @@ class CoreModel:
         rules = Rules(index, self.geometry.leaf_sizes)
         if self._by_path_walk(rows, coverage, rules, terms):
             return self._path_walk(rows, coverage, rules, terms, n_threads)
-        plan = None
-        if not self._by_steps(index, terms):
-            is_all = terms == self.singles
-            plan = self.single_plan if is_all else self._plan(terms)
-        return self._values(rows, coverage, terms, plan, rules, n_threads)
+        if self.has_steps(index, terms):
+            out = np.empty((len(terms), self.n_outputs, rows.n_rows))
+            self.write_steps(rows, coverage, terms, out, np.zeros(self.n_outputs), n_threads)
+            return out
+        plan = self.single_plan if terms == self.singles else self._plan(terms)
+        return self._values(rows, coverage, plan, rules, n_threads)
+
+    def write_steps(
+        self,
+        rows: BinnedRows,
+        coverage: Coverage,
+        terms: list[tuple[int, ...]],
+        out: np.ndarray,
+        base: np.ndarray,
+        n_threads: int,
+    ) -> None:
+        """Write components that are step functions, each value once.
+
+        Parameters
+        ----------
+        rows, coverage, n_threads
+            As `attribute`.
+        terms : list of tuple of int
+            As `has_steps` takes them.
+        out : ndarray of shape (n_terms, n_outputs, n_rows), float64 or float32
+            Of any strides that are whole numbers of its values.
+        base : ndarray of shape (n_outputs,), float64
+            What is added to every value.
+        """
+        tested, others = self._by_tests(terms)
+        out[others] = base[:, None]
+        tables = self._step_tables(coverage, [terms[k] for k in tested], n_threads)
+        tables.look_up(rows, 0, len(tested), tested, out, base, n_threads)
+
+    def _step_tables(self, coverage: Coverage, terms: list[tuple[int, ...]], n_threads: int = 1):
+        return self.steps.of(coverage, Matches(self.geometry, terms), terms, n_threads)
+
+    def _by_tests(self, terms: list[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the terms whose players are all tested by the trees, and of the others."""
+        is_tested = self._least_slots(terms) >= 0
+        return np.flatnonzero(is_tested), np.flatnonzero(~is_tested)
+
+    def _least_slots(self, terms: list[tuple[int, ...]]) -> np.ndarray:
+        """The least slot of each term's players: UNTESTED or SEVERAL if that of any of them is."""
+        return reduce_terms(np.minimum, self.slot_of_player, terms)
 
     def attribute_blocks(
         self,
@@ -189,71 +229,76 @@ class CoreModel:
             left = np.flatnonzero(~small)
         if not len(left):
             return
-        for numbers, values in self._planned_blocks(
-            rows, coverage, index, [terms[k] for k in left], size, rules, n_threads
-        ):
-            yield left[numbers], values
+        is_step = small[left]
+        if not self.has_steps(index, [terms[k] for k in left[is_step]]):
+            is_step[:] = False
+        wanted = rows, coverage, terms
+        yield from self._step_blocks(*wanted, left[is_step], size, n_threads)
+        yield from self._planned_blocks(*wanted, left[~is_step], size, rules, n_threads)
+
+    def _step_blocks(
+        self,
+        rows: BinnedRows,
+        coverage: Coverage,
+        terms: list[tuple[int, ...]],
+        numbers: np.ndarray,
+        size: int,
+        n_threads: int,
+    ):
+        """Blocks of so many of the terms with the given numbers, by step functions."""
+        tested, others = (numbers[k] for k in self._by_tests([terms[k] for k in numbers]))
+        shape = self.n_outputs, rows.n_rows
+        for first in range(0, len(others), size):
+            part = others[first : first + size]
+            yield part, np.zeros((len(part), *shape))
+        tables = self._step_tables(coverage, [terms[k] for k in tested], n_threads)
+        for first in range(0, len(tested), size):
+            part = tested[first : first + size]
+            out = np.empty((len(part), *shape))
+            last, places = first + len(part), np.arange(len(part))
+            tables.look_up(rows, first, last, places, out, np.zeros(self.n_outputs), n_threads)
+            yield part, out
 
     def _planned_blocks(
         self,
         rows: BinnedRows,
         coverage: Coverage,
-        index: str,
         terms: list[tuple[int, ...]],
+        numbers: np.ndarray,
         size: int,
         rules: Rules,
         n_threads: int,
     ):
-        """Blocks of so many terms by plans and step functions."""
-        plan = self._plan(terms)
+        """Blocks of so many of the terms with the given numbers, by plans."""
+        if not len(numbers):
+            return
+        plan = self._plan([terms[k] for k in numbers])
         order = plan.by_tree()
-        is_step = np.array([len(term) <= 2 for term in terms], dtype=bool)
-        if not self._by_steps(index, [terms[k] for k in np.flatnonzero(is_step)]):
-            is_step[:] = False
-        blocks = [
-            half[first : first + size]
-            for half in (order[is_step[order]], order[~is_step[order]])
-            for first in range(0, len(half), size)
-        ]
-        for numbers, part in zip(blocks, plan.parts(blocks), strict=True):
-            wanted = [terms[k] for k in numbers]
-            chosen = None if is_step[numbers[0]] else part
-            yield numbers, self._values(rows, coverage, wanted, chosen, rules, n_threads)
+        blocks = [order[first : first + size] for first in range(0, len(order), size)]
+        for block, part in zip(blocks, plan.parts(blocks), strict=True):
+            yield numbers[block], self._values(rows, coverage, part, rules, n_threads)
 
     def _plan(self, terms: list[tuple[int, ...]]) -> Plan:
         return Plan(self.geometry, self.units, terms, self.leaf_value)
 
     def _values(
-        self,
-        rows: BinnedRows,
-        coverage: Coverage,
-        terms: list[tuple[int, ...]],
-        plan: Plan | None,
-        rules: Rules,
-        n_threads: int,
+        self, rows: BinnedRows, coverage: Coverage, plan: Plan, rules: Rules, n_threads: int
     ) -> np.ndarray:
-        """Values by a plan; without one the components, by step functions."""
-        out = np.zeros((len(terms), self.n_outputs, rows.n_rows))
-        if plan is not None:
-            attribute(
-                rows,
-                self.bins.tests,
-                self.geometry,
-                self.units,
-                plan,
-                coverage,
-                rules,
-                self.leaf_value,
-                self.tree_output,
-                out,
-                n_threads,
-            )
-            return out
-        tested = [k for k, term in enumerate(terms) if self._is_tested(term)]
-        terms = [terms[k] for k in tested]
-        matches = Matches(self.geometry, terms)
-        columns = np.array(tested, np.int64)
-        self.steps.look_up(rows, coverage, matches, terms, columns, out, n_threads)
+        """Values of the terms of a plan."""
+        out = np.zeros((plan.n_terms, self.n_outputs, rows.n_rows))
+        attribute(
+            rows,
+            self.bins.tests,
+            self.geometry,
+            self.units,
+            plan,
+            coverage,
+            rules,
+            self.leaf_value,
+            self.tree_output,
+            out,
+            n_threads,
+        )
         return out
 
     def _by_path_walk(
@@ -294,9 +339,6 @@ class CoreModel:
             n_threads,
         )
         return out
-
-    def _by_steps(self, index: str, terms: list[tuple[int, ...]]) -> bool:
-        return index == "component" and self._has_steps(terms)
 
     @cached_property
     def _single_matches(self) -> Matches:
@@ -344,28 +386,33 @@ class CoreModel:
         ndarray of shape (n_pairs, n_outputs, n_rows, n_rows), float64, or None
             None where a player of a pair has several columns.
         """
-        if not self._has_steps(pairs):
+        if not self.has_steps("component", pairs):
             return None
         out = np.zeros((len(pairs), self.n_outputs, rows.n_rows**2))
-        tested = [k for k, pair in enumerate(pairs) if self._is_tested(pair)]
-        wanted = [pairs[k] for k in tested]
-        matches = Matches(self.geometry, wanted)
-        columns = np.array(tested, np.int64)
-        self.steps.look_up_grid(rows, coverage, matches, wanted, columns, out, n_threads)
+        tested, _ = self._by_tests(pairs)
+        tables = self._step_tables(coverage, [pairs[k] for k in tested], n_threads)
+        tables.look_up_grid(rows, tested, out, n_threads)
         return out.reshape(len(pairs), self.n_outputs, rows.n_rows, rows.n_rows)
 
-    def _has_steps(self, terms: list[tuple[int, ...]]) -> bool:
-        """Whether the components of all terms are tables over codes, of tolerable size."""
-        if any(len(term) > 2 for term in terms):
-            return False
-        if any(self.slot_of_player[player] == SEVERAL for term in terms for player in term):
-            return False
-        tested = [term for term in terms if self._is_tested(term)]
-        return self.steps.table_sizes(tested).max(initial=0) <= MOST_STEP_ENTRIES
+    def has_steps(self, index: str, terms: list[tuple[int, ...]]) -> bool:
+        """Whether the values of all terms are tables over codes, of tolerable size.
 
-    def _is_tested(self, term: tuple[int, ...]) -> bool:
-        """Whether the trees test all players of a term; otherwise its values are zero."""
-        return all(self.slot_of_player[player] >= 0 for player in term)
+        Parameters
+        ----------
+        index : str
+        terms : list of tuple of int
+
+        Returns
+        -------
+        bool
+        """
+        if index != "component" or any(len(term) > 2 for term in terms):
+            return False
+        slots = self._least_slots(terms)
+        if np.any(slots == SEVERAL):
+            return False
+        tested = [terms[k] for k in np.flatnonzero(slots >= 0)]
+        return self.steps.table_sizes(tested).max(initial=0) <= MOST_STEP_ENTRIES
 
 
 def _single_slots(columns: np.ndarray, player_of_input: np.ndarray, n_players: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Which terms each leaf and each unit has a part in."""
 
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -152,6 +152,28 @@ class Matches:
         one.start = np.array([0, len(one.leaf)])
         one._pack()
         return one
+
+
+def reduce_terms(function, values, terms):
+    """A function of the values of each term's players.
+
+    Parameters
+    ----------
+    function : numpy.ufunc
+        Of two values, such as ``np.minimum``.
+    values : ndarray of shape (n_players,)
+    terms : list of tuple of int
+
+    Returns
+    -------
+    ndarray of shape (n_terms,)
+    """
+    if not terms:
+        return values[:0]
+    sizes = np.fromiter(map(len, terms), np.int64, len(terms))
+    ends = np.cumsum(sizes)
+    players = np.fromiter(chain.from_iterable(terms), np.int64, int(ends[-1]))
+    return function.reduceat(values[players], ends - sizes)
 
 
 def common_terms(geometry, max_order=None):

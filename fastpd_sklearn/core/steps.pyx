@@ -20,6 +20,8 @@ from fastpd_sklearn.core.routing cimport BinnedRows, Codes, NodeTests, Tests
 
 import numpy as np
 
+from fastpd_sklearn.core.plan import reduce_terms
+
 
 cdef struct Runs:
     # A side as ascending runs of codes [first, last]; missing counts as the code after the others.
@@ -215,33 +217,55 @@ cdef void _codes(
 
 
 cdef enum:
-    BLOCK = 1024
+    BLOCK = 1024    # rows that are looked up at a time
+
+TOGETHER = 8                # terms that are, where rows are contiguous: a cache line of float64
+GROUP_ENTRIES = 1 << 19     # of their tables, at most
+NO_MEMORY = "no memory for the step functions; ask for fewer terms at a time"
+
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef struct Target:
+    # What is looked up, and where it goes.
+    Codes codes
+    int64_t first           # the term that column[0] belongs to
+    const int64_t* column
+    const double* base      # by output
+    int64_t term            # strides, in numbers
+    int64_t output
+    int64_t row
 
 
 cdef void _look_up(
-    const Job* job, const Codes* codes, const int32_t* players, int64_t n_players,
-    const double* table, int64_t term, double* out,
+    const Job* job, const int32_t* players, int64_t n_players, const double* table, int64_t row,
+    int64_t m, const Target* target, real* out,
 ) noexcept nogil:
-    """out[(term * n_outputs + k) * n_rows + row] = the table's entry for the row's codes."""
+    """out[k * target.output + r * target.row] = the table's entry for the codes of row + r."""
     cdef int32_t a[BLOCK]
     cdef int32_t b[BLOCK]
     cdef int64_t slot_a = job.slot[players[0]], slot_b = job.slot[players[n_players - 1]]
-    cdef int64_t A = job.n_codes[slot_a] + 2, B = 1, row, m, r, k, block
-    cdef double* column
+    cdef int64_t A = job.n_codes[slot_a] + 2, B = 1, r, k, step = target.row
+    cdef const double* level
+    cdef real* column
     if n_players == 2:
         B = job.n_codes[slot_b] + 2
-    for block in range((codes.n_rows + BLOCK - 1) // BLOCK):
-        row = block * BLOCK
-        m = min(<int64_t> BLOCK, codes.n_rows - row)
-        _codes(codes, slot_a, job.n_codes[slot_a], row, m, a)
-        if n_players == 2:
-            _codes(codes, slot_b, job.n_codes[slot_b], row, m, b)
+    _codes(&target.codes, slot_a, job.n_codes[slot_a], row, m, a)
+    if n_players == 2:
+        _codes(&target.codes, slot_b, job.n_codes[slot_b], row, m, b)
+        for r in range(m):
+            a[r] = <int32_t> (a[r] * B + b[r])
+    for k in range(job.n_outputs):
+        column, level = out + k * target.output, table + k * A * B
+        if step == 1:
             for r in range(m):
-                a[r] = <int32_t> (a[r] * B + b[r])
-        for k in range(job.n_outputs):
-            column = out + (term * job.n_outputs + k) * codes.n_rows + row
+                column[r] = <real> level[a[r]]
+        else:
             for r in range(m):
-                column[r] = table[k * A * B + a[r]]
+                column[r * step] = <real> level[a[r]]
 
 
 cdef int _look_up_grid(
@@ -295,14 +319,27 @@ class Steps:
 
     def table_sizes(self, terms):
         """Entries of each term's table, ndarray of shape (n_terms,), int64."""
-        if not terms:
-            return np.empty(0, np.int64)
         room = (self.n_codes + 2)[self.slot_of_player]
-        second = [room[term[1]] if len(term) == 2 else 1 for term in terms]
-        return room[[term[0] for term in terms]] * np.array(second, np.int64) * self.n_outputs
+        return reduce_terms(np.multiply, room, terms) * self.n_outputs
 
     def table(self, coverage, matches, terms):
         """The step function of each term.
+
+        Parameters
+        ----------
+        coverage, matches, terms
+            As `of`.
+
+        Returns
+        -------
+        list of ndarray of shape (n_outputs, n_codes + 1) or (n_outputs, n_codes + 1, n_codes + 1)
+            By codes, the last one for missing.
+        """
+        tables = self.of(coverage, matches, terms)
+        return [tables.table(t) for t in range(len(terms))]
+
+    def of(self, coverage, matches, terms, n_threads=1):
+        """The step functions of some terms.
 
         Parameters
         ----------
@@ -310,138 +347,210 @@ class Steps:
         matches : Matches
             Where the leaves that take part in the terms are.
         terms : list of tuple of int
+            Of players that the trees test.
+        n_threads : int
+            Of coverages that have to be counted first.
 
         Returns
         -------
-        list of ndarray of shape (n_outputs, n_codes + 1) or (n_outputs, n_codes + 1, n_codes + 1)
-            By codes, the last one for missing.
+        StepTables
         """
-        tables = []
-        places = np.arange(len(terms))
-        self._run(None, coverage, matches, terms, places, np.empty((0, 0, 0)), 1, tables)
-        return tables
+        return StepTables(self, coverage, matches, terms, n_threads)
 
-    def look_up(self, BinnedRows rows, coverage, matches, terms, columns, out, int n_threads):
-        """Write the value of every term for every row to `out`.
+
+def _groups(const int64_t[::1] entries, int64_t first, int64_t last, int64_t most):
+    """Bounds of runs of terms whose tables are held at a time: so many, of so many entries."""
+    cdef int64_t t, start = first, used = 0
+    bounds = [first]
+    for t in range(first, last):
+        if t > start and (t - start == most or used + entries[t] > GROUP_ENTRIES):
+            bounds.append(t)
+            start, used = t, 0
+        used += entries[t]
+    return np.array([*bounds, last])
+
+
+cdef class StepTables:
+    """Step functions of some terms; their tables are made where they are used, and thrown away.
+
+    Parameters
+    ----------
+    steps : Steps
+    coverage, matches, terms, n_threads
+        As `Steps.of`.
+    """
+
+    cdef Job job
+    cdef const int64_t[::1] entries
+    cdef const double[::1] two
+    cdef const int64_t[::1] start, size
+    cdef const int64_t[:, ::1] match
+    cdef const int32_t[:, ::1] players
+    cdef object steps, terms
+    cdef list kept
+
+    def __init__(self, steps, coverage, matches, terms, int n_threads):
+        geometry = steps.geometry
+        cdef NodeTests tests = steps.tests
+        full, one = coverage.near_full(geometry.leaf_sizes, n_threads)
+        two = np.empty(len(matches.leaf))
+        if any(len(term) == 2 for term in terms):
+            two = coverage.without_pairs(
+                geometry.leaf_sizes, matches.leaf, matches.local, n_threads
+            )
+        self.steps, self.terms = steps, terms
+        self.two, self.start, self.match = two, matches.start, matches.packed
+        self.size = np.array([len(term) for term in terms], np.int64)
+        ends = np.array([(term[0], term[len(term) - 1]) for term in terms], np.int32)
+        self.players = ends.reshape(len(terms), 2)
+        self.entries = steps.table_sizes(terms)
+        cdef const int64_t[::1] n_codes = steps.n_codes
+        cdef const int32_t[::1] slot = steps.slot_of_player
+        cdef const int64_t[::1] player_start = geometry.player_start
+        cdef const int64_t[::1] path_start = geometry.path_start
+        cdef const int32_t[::1] path_node = geometry.path_node, path_bit = geometry.path_bit
+        cdef const uint8_t[::1] path_left = geometry.path_left
+        cdef const double[::1] full_view = full, one_view = one
+        cdef const double[:, ::1] leaf_value = steps.leaf_value
+        cdef const int32_t[::1] leaf_output = steps.leaf_output
+        self.kept = [full, one]  # whose addresses are in use, as are those of the steps' arrays
+        self.job.tests = tests.view()
+        self.job.n_codes, self.job.slot = _at(n_codes), _at_int(slot)
+        self.job.player_start, self.job.path_start = _at(player_start), _at(path_start)
+        self.job.path_node, self.job.path_bit = _at_int(path_node), _at_int(path_bit)
+        self.job.path_left = &path_left[0] if path_left.shape[0] else NULL
+        self.job.full, self.job.one = _at_double(full_view), _at_double(one_view)
+        self.job.leaf_value = &leaf_value[0, 0] if leaf_value.shape[0] else NULL
+        self.job.n_values = leaf_value.shape[1]
+        self.job.leaf_output, self.job.n_outputs = _at_int(leaf_output), steps.n_outputs
+
+    def table(self, int64_t t):
+        """The step function of the t-th term; see `Steps.table`."""
+        cdef double[::1] entries = np.zeros(self.entries[t])
+        if self.fill(t, &entries[0]) < 0:
+            raise MemoryError(NO_MEMORY)
+        slots = self.steps.slot_of_player[list(self.terms[t])]
+        whole = np.asarray(entries).reshape(-1, *(self.steps.n_codes[slots] + 2))
+        return whole[(slice(None), *(slice(0, -1) for _ in slots))]
+
+    def look_up(
+        self, BinnedRows rows, int64_t first, int64_t last, columns, real[:, :, :] out, base,
+        int n_threads,
+    ):
+        """Write the values of some of the terms for every row.
 
         Parameters
         ----------
         rows : BinnedRows
-        coverage : Coverage
-        matches : Matches
-        terms : list of tuple of int
-        columns : ndarray of shape (n_terms,), int64
-            The place of each term in `out`.
-        out : ndarray of shape (n_columns, n_outputs, n_rows), float64
+        first, last : int
+            The terms ``first`` up to ``last``.
+        columns : ndarray of shape (last - first,), int64
+            The place of each of them in `out`.
+        out : ndarray of shape (n_columns, n_outputs, n_rows), float64 or float32
+            Of any strides that are whole numbers of its values.
+        base : ndarray of shape (n_outputs,), float64
+            What is added to every value.
         n_threads : int
         """
-        if rows.n_rows and terms:
-            self._run(rows, coverage, matches, terms, columns, out, n_threads, None)
+        if rows.n_rows == 0 or first == last:
+            return
+        cdef Target target
+        target.codes, target.first, target.base = rows.view(), first, _at_double(base)
+        target.column = _at(columns)
+        target.term, target.output, target.row = [n // out.itemsize for n in out.strides[:3]]
+        # Where rows do not lie side by side, several terms fill their cache lines.
+        bounds = _groups(self.entries, first, last, 1 if target.row == 1 else TOGETHER)
+        cdef const int64_t[::1] groups = bounds
+        cdef int64_t g, n_groups = groups.shape[0] - 1
+        cdef real* start = &out[0, 0, 0]
+        cdef int status = 0
+        for g in prange(n_groups, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            status += _look_up_group(self, groups[g], groups[g + 1], &target, start)
+        if status < 0:
+            raise MemoryError(NO_MEMORY)
 
-    def look_up_grid(self, BinnedRows rows, coverage, matches, pairs, columns, out, int n_threads):
-        """Write the value of every pair on the product of the rows with themselves to `out`.
+    def look_up_grid(self, BinnedRows rows, columns, double[:, :, ::1] out, int n_threads):
+        """Write the values of pairs on the product of the rows with themselves.
 
         Parameters
         ----------
         rows : BinnedRows
-            Row ``a`` gives the pair's first code, row ``b`` its second.
-        coverage : Coverage
-        matches : Matches
-        pairs : list of tuple of two int
+            Row ``a`` gives a pair's first code, row ``b`` its second.
         columns : ndarray of shape (n_pairs,), int64
             The place of each pair in `out`.
         out : ndarray of shape (n_columns, n_outputs, n_rows * n_rows), float64
         n_threads : int
         """
-        if rows.n_rows and pairs:
-            self._run(rows, coverage, matches, pairs, columns, out, n_threads, None, True)
+        cdef int64_t t, n_pairs = len(self.terms)
+        if rows.n_rows == 0 or n_pairs == 0:
+            return
+        cdef Codes codes = rows.view()
+        cdef const int64_t[::1] column = columns
+        cdef double* start = &out[0, 0, 0]
+        cdef int status = 0
+        for t in prange(n_pairs, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            status += self.look_up_pair(t, &codes, column[t], start)
+        if status < 0:
+            raise MemoryError(NO_MEMORY)
 
-    def _run(self, BinnedRows rows, coverage, matches, terms, const int64_t[::1] columns,
-             double[:, :, ::1] out, int n_threads, tables, bint is_grid=False):
-        cdef NodeTests tests = self.tests
-        geometry = self.geometry
-        full_array, one_array = coverage.near_full(geometry.leaf_sizes, n_threads)
-        two_array = np.empty(len(matches.leaf))
-        if any(len(term) == 2 for term in terms):
-            two_array = coverage.without_pairs(
-                geometry.leaf_sizes, matches.leaf, matches.local, n_threads
+    cdef int fill(self, int64_t t, double* table) noexcept nogil:
+        """Make the table of a term from zeros; -1 if there is no memory."""
+        cdef int64_t first = self.start[t], n_matches = self.start[t + 1] - first
+        cdef int64_t slot_a = self.job.slot[self.players[t, 0]]
+        cdef const int64_t* match = &self.match[0, 0] + 3 * first
+        if self.size[t] == 1:
+            return _curve(&self.job, match, n_matches, slot_a, table)
+        return _surface(
+            &self.job, match, n_matches, &self.two[0] + first, slot_a,
+            self.job.slot[self.players[t, 1]], table,
+        )
+
+    cdef int look_up_pair(self, int64_t t, const Codes* codes, int64_t column, double* out) noexcept nogil:
+        """Look a pair up on the product of the rows; -1 if there is no memory."""
+        cdef double* table = <double*> calloc(self.entries[t], sizeof(double))
+        cdef int status = -1
+        if table != NULL and self.fill(t, table) == 0:
+            status = _look_up_grid(
+                &self.job, codes, &self.players[t, 0], table, column, out
             )
-        cdef const double[::1] full = full_array, one = one_array, two = two_array
-        cdef const int64_t[::1] n_codes = self.n_codes
-        cdef const int32_t[::1] slot = self.slot_of_player
-        cdef const int64_t[::1] player_start = geometry.player_start
-        cdef const int64_t[::1] path_start = geometry.path_start
-        cdef const int32_t[::1] path_node = geometry.path_node, path_bit = geometry.path_bit
-        cdef const uint8_t[::1] path_left = geometry.path_left
-        cdef const double[:, ::1] leaf_value = self.leaf_value
-        cdef const int32_t[::1] leaf_output = self.leaf_output
-        cdef const int64_t[:, ::1] match = matches.packed
-        cdef const int64_t[::1] start = matches.start
-        player_array = np.array([(term[0], term[len(term) - 1]) for term in terms], np.int32)
-        size_array = np.array([len(term) for term in terms], np.int64)
-        cdef const int32_t[:, ::1] players = player_array.reshape(len(terms), 2)
-        cdef const int64_t[::1] sizes = size_array
-        cdef const int64_t[::1] entries = self.table_sizes(terms)
-        cdef int64_t n_terms = len(terms), t
-        status_array = np.zeros(n_terms + 1, np.int32)
-        cdef int32_t[::1] status = status_array
-        cdef double** table = <double**> calloc(n_terms + 1, sizeof(double*))
-        cdef Codes codes
-        cdef bint keep = rows is None
-        cdef Job job
-        if table == NULL:
-            raise MemoryError("no memory for the step functions")
-        if not keep:
-            codes = rows.view()
-        job.tests = tests.view()
-        job.n_codes, job.slot = _at(n_codes), _at_int(slot)
-        job.player_start, job.path_start = _at(player_start), _at(path_start)
-        job.path_node, job.path_bit = _at_int(path_node), _at_int(path_bit)
-        job.path_left = &path_left[0] if path_left.shape[0] else NULL
-        job.full, job.one = _at_double(full), _at_double(one)
-        job.leaf_value = &leaf_value[0, 0] if leaf_value.shape[0] else NULL
-        job.n_values = leaf_value.shape[1]
-        job.leaf_output, job.n_outputs = _at_int(leaf_output), self.n_outputs
-        for t in prange(n_terms, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            table[t] = <double*> calloc(entries[t], sizeof(double))
-            if table[t] == NULL:
-                status[t] = -1
-            elif sizes[t] == 1:
-                status[t] = _curve(
-                    &job, &match[0, 0] + 3 * start[t], start[t + 1] - start[t],
-                    slot[players[t, 0]], table[t],
-                )
-            else:
-                status[t] = _surface(
-                    &job, &match[0, 0] + 3 * start[t], start[t + 1] - start[t], &two[0] + start[t],
-                    slot[players[t, 0]], slot[players[t, 1]], table[t],
-                )
-            if status[t] == 0 and is_grid:
-                status[t] = _look_up_grid(
-                    &job, &codes, &players[t, 0], table[t], columns[t], &out[0, 0, 0]
-                )
-            elif status[t] == 0 and not keep:
-                _look_up(
-                    &job, &codes, &players[t, 0], sizes[t], table[t], columns[t], &out[0, 0, 0],
-                )
-            if not keep:
-                free(table[t])
-        try:
-            if status_array.any():
-                raise MemoryError("no memory for the step functions; ask for fewer terms at a time")
-            if keep:
-                for t in range(n_terms):
-                    tables.append(self._export(<double[:entries[t]]> table[t], terms[t]))
-        finally:
-            if keep:
-                for t in range(n_terms):
-                    free(table[t])
-            free(table)
+        free(table)
+        return status
 
-    def _export(self, flat, term):
-        room = [int(self.n_codes[self.slot_of_player[p]]) + 2 for p in term]
-        whole = np.array(flat).reshape(self.n_outputs, *room)
-        return whole[(slice(None), *(slice(0, n - 1) for n in room))]
+
+cdef int _look_up_group(
+    StepTables tables, int64_t first, int64_t last, const Target* target, real* out
+) noexcept nogil:
+    """Look all rows up in the tables of some terms; -1 if there is no memory."""
+    cdef int64_t n_rows = target.codes.n_rows, n_outputs = tables.job.n_outputs
+    cdef int64_t block, row, t, k, e, size = 0
+    cdef int status = 0
+    cdef double* table
+    for t in range(first, last):
+        size += tables.entries[t]
+    cdef double* room = <double*> calloc(size, sizeof(double))
+    if room == NULL:
+        return -1
+    table = room
+    for t in range(first, last):
+        status += tables.fill(t, table)
+        size = tables.entries[t] // n_outputs
+        for k in range(n_outputs):
+            if target.base[k] != 0:
+                for e in range(k * size, (k + 1) * size):
+                    table[e] += target.base[k]
+        table += tables.entries[t]
+    for block in range((n_rows + BLOCK - 1) // BLOCK if status == 0 else 0):
+        row = block * BLOCK
+        table = room
+        for t in range(first, last):
+            _look_up(
+                &tables.job, &tables.players[t, 0], tables.size[t], table, row,
+                min(<int64_t> BLOCK, n_rows - row), target,
+                out + target.column[t - target.first] * target.term + row * target.row,
+            )
+            table += tables.entries[t]
+    free(room)
+    return status
 
 
 cdef const int64_t* _at(const int64_t[::1] array) noexcept:

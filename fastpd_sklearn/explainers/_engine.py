@@ -194,6 +194,28 @@ class TreeEngine(ABC):
         for numbers, values in blocks:
             yield numbers, values.transpose(2, 0, 1)
 
+    def has_steps(self, index: str, terms: list[Term]) -> bool:
+        """Whether values of terms are step functions, which :meth:`write_steps` writes."""
+        return isinstance(self.core, CoreModel) and self.core.has_steps(index, terms)
+
+    def write_steps(
+        self, X, index: str, terms: list[Term], out: np.ndarray, base: np.ndarray
+    ) -> None:
+        """Write what :meth:`index_values` gives where it is to be, each value once.
+
+        Parameters
+        ----------
+        X, index, terms
+            As :meth:`index_values`; see :meth:`has_steps`.
+        out : ndarray of shape (n_rows, n_terms, n_outputs), float64 or float32
+        base : ndarray of shape (n_outputs,), float64
+            What is added to every value.
+        """
+        rows = self.bin(X)
+        n_threads = self.threads_for(rows.n_rows)
+        out = out.transpose(1, 2, 0)
+        self.core.write_steps(rows, self.coverage, terms, out, base, n_threads)
+
     def pair_grid(self, X, pairs: list[Term]) -> np.ndarray | None:
         """Components of pairs on the product of the rows with themselves.
 

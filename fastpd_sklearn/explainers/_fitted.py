@@ -23,6 +23,9 @@ from fastpd_sklearn.forest import _rows
 BLOCK_BYTES = 2**27
 """Size of the values that an engine makes at a time."""
 
+STEPS_BYTES = 2**29
+"""Of the values that are written to at a time where those of a row lie together."""
+
 REMAINDER_ROWS = 1024
 """Rows whose values are added up at a time."""
 
@@ -256,6 +259,7 @@ class Fitted:
         outlook = outlook_of(self.engine, n_rows, recipe)
         if outlook is not None:
             announce(outlook, n_rows, progress)
+        has_steps = self._has_steps(recipe)
         if out is None:
             _checks.check_memory(
                 8 * n_rows * n_terms * n_outputs,
@@ -263,27 +267,42 @@ class Fitted:
                 "pass fewer rows of X at a time, fewer terms by `features` or `max_order`, or an "
                 "`out` array to explain()",
             )
-            if recipe.parts is None and n_outputs == self.engine.n_outputs and not progress:
+            is_direct = recipe.parts is None and n_outputs == self.engine.n_outputs
+            if is_direct and not has_steps and not progress:
                 return self._combined(X, recipe)
             # A term's values for all rows lie together: that is how engines make them.
             out = np.empty((n_terms, n_outputs, n_rows)).transpose(2, 0, 1)
         else:
             out = _checks.check_out(out, (n_rows, n_terms, n_outputs))
-        row_bytes = 8 * max(1, len(recipe.asked) * self.engine.n_outputs)
-        block = max(1, BLOCK_BYTES // row_bytes)
-        if outlook is not None:
-            block = n_rows if outlook.block_rows is None else min(block, outlook.block_rows)
         if progress and outlook is not None and outlook.reports:
             out[:] = self._combined(X, recipe, report=reporter(progress))
             return out
+        has_steps = has_steps and _is_regular(out)
+        row_bytes = 8 * max(1, len(recipe.asked) * self.engine.n_outputs)
+        block = max(1, (STEPS_BYTES if has_steps else BLOCK_BYTES) // row_bytes)
+        if has_steps and not progress and out.strides[0] == out.itemsize:
+            block = n_rows
+        if outlook is not None:
+            block = n_rows if outlook.block_rows is None else min(block, outlook.block_rows)
         X = X.tocsr() if sparse.issparse(X) else X
         for start in range(0, n_rows, block):
             part = slice(start, min(n_rows, start + block))
             rows = X if block >= n_rows else _rows.take(X, part)
-            out[part] = self._combined(rows, recipe)
+            if has_steps:
+                base = self.intercept if recipe.adds_intercept else np.zeros(n_outputs)
+                self.engine.write_steps(rows, recipe.index, recipe.asked, out[part], base)
+            else:
+                out[part] = self._combined(rows, recipe)
             if progress:
                 print(f"[{progress}] {part.stop} of {n_rows} rows")
         return out
+
+    def _has_steps(self, recipe: Recipe) -> bool:
+        """Whether the engine can write the values of a recipe where they are to be."""
+        if recipe.parts is not None or not self.selection.is_all(self.engine.n_outputs):
+            return False
+        ask = getattr(self.engine, "has_steps", None)
+        return ask is not None and ask(recipe.index, recipe.asked)
 
     def _combined(self, X, recipe: Recipe, **options) -> np.ndarray:
         values = self.engine.index_values(X, recipe.index, recipe.asked, **options)
@@ -372,6 +391,11 @@ class Fitted:
             all_terms += larger
         hidden = sorted(set(all_terms).difference(self.terms), key=_outputs.by_size)
         return hidden if len(hidden) <= MANY_TERMS else None
+
+
+def _is_regular(array: np.ndarray) -> bool:
+    """Whether an array's strides are whole numbers of its values."""
+    return array.flags.aligned and not any(step % array.itemsize for step in array.strides)
 
 
 def _mean_size(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -82,9 +82,13 @@ class Selection:
     sign: float = 1.0
     offset: float = 0.0
 
+    def is_all(self, n_outputs: int) -> bool:
+        """Whether the outputs of an engine, so many, are shown as they are."""
+        return self.sign == 1.0 and n_outputs == len(self.outputs)
+
     def values(self, values: np.ndarray) -> np.ndarray:
         """Differences of responses, outputs last, as they are shown."""
-        if self.sign == 1.0 and values.shape[-1] == len(self.outputs):
+        if self.is_all(values.shape[-1]):
             return values
         return self.sign * values[..., self.outputs]
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
-from fastpd_sklearn import VanillaPDExplainer
+from fastpd_sklearn import FastPDExplainer, VanillaPDExplainer
 from fastpd_sklearn.explainers import Explanation
 
 # Models that were fitted on arrays warn when they predict frames.
@@ -185,6 +186,42 @@ def test_out(explainer_class, model, X, dtype, output, tmp_path):
     explanation = explainer.explain(X, out=out)
     assert_allclose(out, expected, rtol=1e-6 if dtype == np.float32 else 0, atol=1e-6)
     assert np.shares_memory(explanation.values, out)
+
+
+def layouts(shape):
+    """Arrays to write to: rows side by side or values of a row, with gaps, and unaligned."""
+    spaced = np.empty((2 * shape[0], shape[1] + 3, *shape[2:]))
+    packed = np.empty(shape, [("tag", "i1"), ("value", "f8")])
+    return {
+        "rows": np.empty(shape),
+        "terms": np.empty(shape, order="F"),
+        "single": np.empty(shape, np.float32, order="F"),
+        "gaps": spaced[::2, 3:],
+        "upside down": np.empty(shape, np.float32)[::-1],
+        "packed": packed["value"],
+    }
+
+
+@pytest.mark.parametrize("layout", layouts((1, 1)))
+@pytest.mark.parametrize("output", ["pd", "component"])
+def test_out_of_any_layout(model, classifier, X, output, layout):
+    """Against the definition; there are several outputs, and a column that no tree tests."""
+    wide = np.column_stack([X, np.ones(len(X))])
+    regressor = clone(model).fit(wide, X[:, 0] * X[:, 1])
+    several = clone(classifier).fit(wide, np.digitize(X[:, 1], [0.7, 1.6]))
+    for fitted, predict in ((regressor, regressor.predict), (several, several.predict_proba)):
+        kept = {"output": output, "max_order": 1 if output == "pd" else 2}
+        truth = VanillaPDExplainer(**kept).fit(fitted, wide)
+        explainer = FastPDExplainer(**kept, features=list(truth.terms_)).fit(fitted, wide)
+        expected = truth.explain(wide).values
+        out = layouts(expected.shape)[layout]
+        explanation = explainer.explain(wide, out=out)
+        assert np.shares_memory(explanation.values, out)
+        single = out.dtype == np.float32
+        assert_allclose(out, expected, rtol=0, atol=1e-6 if single else 1e-12)
+        if output == "component":
+            total = explanation.base_values + out.sum(axis=1) + explanation.remainder
+            assert_allclose(total, predict(wide), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(
