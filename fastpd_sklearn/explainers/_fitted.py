@@ -26,8 +26,8 @@ BLOCK_BYTES = 2**27
 STEPS_BYTES = 2**29
 """Of the values that are written to at a time where those of a row lie together."""
 
-REMAINDER_ROWS = 1024
-"""Rows whose values are added up at a time."""
+REMAINDER_VALUES = 2**21
+"""Values that are added up at a time: by einsum, as BLAS would start its threads anew each time."""
 
 MANY_TERMS = 4096
 """Terms left out beyond which it is not looked up whether they are zero."""
@@ -357,9 +357,10 @@ class Fitted:
         response = self.response(X)
         remainder = response - self.intercept
         share = np.array([_outputs.share(self.output, term) for term in self.terms], float)
-        for start in range(0, len(values), REMAINDER_ROWS):
-            part = slice(start, start + REMAINDER_ROWS)
-            remainder[part] -= np.tensordot(values[part], share, axes=(1, 0))
+        for rows, terms in _tiles(values):
+            for k in range(values.shape[2]):
+                part = values[rows, terms, k]
+                remainder[rows, k] -= np.einsum("rt,t->r", part, share[terms])
         rounding = values.shape[1] * float(np.finfo(values.dtype).eps)
         zero = max(ZERO, rounding) * max(np.abs(self.intercept).max(), np.abs(response).max())
         if np.any(np.abs(remainder) > zero):
@@ -398,8 +399,21 @@ def _is_regular(array: np.ndarray) -> bool:
     return array.flags.aligned and not any(step % array.itemsize for step in array.strides)
 
 
+def _tiles(values: np.ndarray) -> Iterator[tuple[slice, slice]]:
+    """Rows and terms of parts of values that lie together in memory."""
+    n_rows, n_terms, n_outputs = values.shape
+    if values.strides[0] == values.itemsize:
+        size = max(1, REMAINDER_VALUES // max(1, n_rows))
+        for start in range(0, n_terms, size):
+            yield slice(None), slice(start, start + size)
+    else:
+        size = max(1, REMAINDER_VALUES // max(1, n_terms * n_outputs))
+        for start in range(0, n_rows, size):
+            yield slice(start, start + size), slice(None)
+
+
 def _mean_size(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Mean absolute value over the rows, the first axis; the values are overwritten."""
     np.abs(values, out=values)
     # A term's values lie together in memory.
-    return values.transpose(1, 2, 0) @ weights / weights.sum()
+    return np.einsum("tkr,r->tk", values.transpose(1, 2, 0), weights) / weights.sum()
