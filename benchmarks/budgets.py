@@ -58,7 +58,15 @@ BUDGETS = (
     Budget("shap", {**LARGE, "n_columns": 397}, x_predict=13, mib=1402, x_peer={"woodelf": 10}),
     Budget("shap_path", {**LARGE, "n_columns": 397}, x_predict=10, x_peer={"xgboost": 50}),
     Budget("shap_interaction", {"n_columns": 397}, x_peer={"woodelf": 10}),
-    Budget("components2", {"n_columns": 397, "n_rows": 40_000}, x_peer={"woodelf": 10}),
+    *(
+        Budget(
+            "components2",
+            {"n_columns": 397, "n_rows": 40_000},
+            x_peer={"woodelf": 10},
+            contender=name,
+        )
+        for name in (OURS, f"{OURS}: out", f"{OURS}: float32", f"{OURS}: blocks")
+    ),
     Budget(
         "components_any",
         {"n_columns": 397, "n_rows": 10_000},

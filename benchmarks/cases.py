@@ -57,11 +57,16 @@ def make_rows(n_rows: int, n_columns: int, first_block: int = 0) -> np.ndarray:
     return X
 
 
-def make_target(X: np.ndarray) -> np.ndarray:
-    """Main effects of all columns, of decreasing weight, and interactions of neighbours."""
+def make_target(X: np.ndarray, is_steep: bool = False) -> np.ndarray:
+    """Main effects of all columns, of decreasing weight, and interactions of neighbours.
+
+    Where the weight falls off steeply, fewer columns meet in the trees.
+    """
     rng = np.random.default_rng(0)
     n_columns = X.shape[1]
-    weight = rng.choice([-1.0, 1.0], n_columns) / (1 + np.arange(n_columns) / 30)
+    place = np.arange(n_columns)
+    falling = np.exp(-place / 40) if is_steep else 1 / (1 + place / 30)
+    weight = rng.choice([-1.0, 1.0], n_columns) * falling
     squashed = np.tanh(X.astype(np.float64) / 2)
     pairs = squashed * (np.roll(X, 1, axis=1) > 0.3)
     return squashed @ weight + pairs @ weight[::-1] + rng.normal(size=len(X))
@@ -113,8 +118,8 @@ def fit_model(case: Case):
     if "n_jobs" in model.get_params():
         model.set_params(n_jobs=-1)
     X = make_rows(TRAINING_ROWS, case.n_columns, TRAINING_BLOCK)
-    target = make_target(X)
     kind = case.model.partition("_")[0]
+    target = make_target(X, is_steep=kind == "xgbsteep")
     if kind == "xgbpoisson":
         target = np.exp(target / 4)
     elif kind in N_CLASSES:

@@ -51,10 +51,10 @@ class Measurement:
 
 def keep_freed_memory() -> None:
     """Let memory stay with the process, so that repetitions find it touched already."""
-    trim_threshold, mmap_max = -1, -4
+    trim_threshold, mmap_max = -1, -4  # as malloc.h numbers them
     try:
         allocator = ctypes.CDLL(None)
-        allocator.mallopt(trim_threshold, 2**31 - 1)
+        allocator.mallopt(trim_threshold, -1)  # never, however large
         allocator.mallopt(mmap_max, 0)
     except (AttributeError, OSError):
         pass  # not glibc

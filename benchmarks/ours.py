@@ -9,6 +9,9 @@ from benchmarks.jobs import Answer, Job, middle_centred
 from fastpd_sklearn import ALEExplainer, FastPDExplainer, ICEExplainer, PathDependentExplainer
 from fastpd_sklearn.forest import find_reader
 
+KEPT_ROWS = 20
+"""Rows whose values are compared where there are many terms, lest they be most of the memory."""
+
 
 def read_model(inputs: Inputs) -> Job:
     model = inputs.model
@@ -75,26 +78,58 @@ def pd_curves(inputs: Inputs) -> Job:
     return Job(work, read)
 
 
-def components_blocks(inputs: Inputs) -> Job:
-    """Components of any order block by block: their running means, and values of some rows."""
-    sample = inputs.sample
+def _fit_components(inputs: Inputs, max_order) -> FastPDExplainer:
+    explainer = FastPDExplainer(output="component", max_order=max_order, n_jobs=inputs.case.threads)
+    return explainer.fit(inputs.model, inputs.background)
+
+
+def components_blocks(max_order):
+    """Components block by block: their running means, and values of a few rows."""
+
+    def contender(inputs: Inputs) -> Job:
+        sample = inputs.sample[:KEPT_ROWS]
+
+        def work():
+            terms, means, picked = [], [], []
+            explainer = _fit_components(inputs, max_order)
+            for names, values in explainer.explain_blocks(inputs.rows):
+                terms += names
+                picked.append(values[sample].T)
+                means.append(np.abs(values, out=values).mean(axis=0))
+            return terms, np.concatenate(means), np.concatenate(picked)
+
+        def read(result):
+            terms, _, values = result
+            return Answer([":".join(term) for term in terms], values, True, sample)
+
+        return Job(work, read)
+
+    return contender
+
+
+def components2_out(inputs: Inputs) -> Job:
+    """Into an array that is there already, a column a term."""
+    # Their number is known only once the model is read; twice as fast as rows side by side.
+    n_terms = len(_fit_components(inputs, 2).terms_)
+    room = np.zeros((inputs.case.n_rows, n_terms), order="F")
+    room[:] = np.nan  # so that its memory is there, too
 
     def work():
-        explainer = FastPDExplainer(
-            output="component", max_order=None, n_jobs=inputs.case.threads
-        ).fit(inputs.model, inputs.background)
-        terms, means, picked = [], [], []
-        for names, values in explainer.explain_blocks(inputs.rows):
-            terms += names
-            picked.append(values[sample].T)
-            means.append(np.abs(values, out=values).mean(axis=0))
-        return terms, np.concatenate(means), np.concatenate(picked)
+        explainer = _fit_components(inputs, 2)
+        return explainer, explainer.explain(inputs.rows, out=room).values
 
-    def read(result):
-        terms, _, values = result
-        return Answer([":".join(term) for term in terms], values, True, sample)
+    return Job(work, lambda result: _read(*result, inputs.sample))
 
-    return Job(work, read)
+
+def components2_single(inputs: Inputs) -> Job:
+    """Into a new array of half the size."""
+
+    def work():
+        explainer = _fit_components(inputs, 2)
+        room = np.empty((inputs.case.n_rows, len(explainer.terms_)), np.float32, order="F")
+        return explainer, explainer.explain(inputs.rows, out=room).values
+
+    return Job(work, lambda result: _read(*result, inputs.sample))
 
 
 def pd_grid(n_points: int):

@@ -46,9 +46,9 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, found: Measurement) -> dict:
-        """Add a measurement; a peer's comes after that of ours in the same case."""
+        """Add a measurement; others come after that of ours in the same case."""
         row = _row(found)
-        if not found.error and not found.contender.startswith(OURS):
+        if not found.error and found.contender != OURS:
             self._put_beside(found, row)
         self.measured.append(found)
         self.rows.append(row)
@@ -61,6 +61,9 @@ class Report:
         if ours is None:
             return
         verdict = compare(ours, found)
+        if found.contender.startswith(OURS):  # another way to the same, or to something else
+            row["values"] = verdict.text if verdict.comparable else ""
+            return
         row["values"] = verdict.text
         if verdict.comparable and found.contender != "predict":
             row["x peer"] = found.seconds / ours.seconds
@@ -125,7 +128,7 @@ class Report:
     def _ratio_to(self, peer: str, found: Measurement) -> float | None:
         for other, row in zip(self.measured, self.rows, strict=True):
             if (other.task, other.case, other.contender) == (found.task, found.case, peer):
-                return row["x peer"] or None
+                return other.seconds / found.seconds if row["x peer"] else None
         return None
 
     def _slopes(self) -> list[list[str]]:

@@ -28,6 +28,7 @@ class Task:
 
 LIBRARY_OF = {
     "xgb": "xgboost",
+    "xgbsteep": "xgboost",
     "xgbpoisson": "xgboost",
     "xgblogit": "xgboost",
     "xgbsoftmax": "xgboost",
@@ -222,16 +223,22 @@ TASKS = (
     ),
     Task(
         "components2",
-        "Components up to order 2",
-        square("xgb_6", (1_000, 10_000, 40_000), COLUMNS),
-        {OURS: ours.components2, "woodelf": peers.woodelf_components2},
+        "Components up to order 2; steep: of a model of fewer pairs",
+        square("xgb_6", (1_000, 10_000, 40_000), COLUMNS) + square("xgbsteep_6", (40_000,), (397,)),
+        {
+            OURS: ours.components2,
+            f"{OURS}: out": ours.components2_out,
+            f"{OURS}: float32": ours.components2_single,
+            f"{OURS}: blocks": ours.components_blocks(2),
+            "woodelf": peers.woodelf_components2,
+        },
         quick=True,
     ),
     Task(
         "components_any",
         "Components of any order",
         square("xgb_6", (1_000, 10_000), (20, 397)),
-        {OURS: ours.components_blocks, "woodelf": peers.woodelf_components_any},
+        {OURS: ours.components_blocks(None), "woodelf": peers.woodelf_components_any},
     ),
     Task(
         "figure3",
