@@ -60,7 +60,7 @@ def make_rows(n_rows: int, n_columns: int, first_block: int = 0) -> np.ndarray:
 def make_target(X: np.ndarray, is_steep: bool = False) -> np.ndarray:
     """Main effects of all columns, of decreasing weight, and interactions of neighbours.
 
-    Where the weight falls off steeply, fewer columns meet in the trees.
+    Where the weight falls off steeply, and both are of the same columns, fewer meet in the trees.
     """
     rng = np.random.default_rng(0)
     n_columns = X.shape[1]
@@ -69,7 +69,8 @@ def make_target(X: np.ndarray, is_steep: bool = False) -> np.ndarray:
     weight = rng.choice([-1.0, 1.0], n_columns) * falling
     squashed = np.tanh(X.astype(np.float64) / 2)
     pairs = squashed * (np.roll(X, 1, axis=1) > 0.3)
-    return squashed @ weight + pairs @ weight[::-1] + rng.normal(size=len(X))
+    of_pairs = weight if is_steep else weight[::-1]
+    return squashed @ weight + pairs @ of_pairs + rng.normal(size=len(X))
 
 
 def cached_rows(n_rows: int, n_columns: int) -> np.ndarray:
