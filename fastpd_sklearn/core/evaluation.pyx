@@ -63,6 +63,7 @@ cdef struct Table:
     uint32_t* place     # of the pattern of each row of the span; NULL where the pattern says it
     double** column     # of the output, for each of the values: that of the first row
     double* value       # value[pattern * width + slot * n_values + v]
+    bint is_met         # whether patterns are looked up as they are here or at a unit below
 
 
 cdef struct Job:
@@ -362,11 +363,25 @@ cdef int _make_tables(
     return -failed
 
 
+cdef void _mark_met(const Job* job, Batch* batch, int64_t first, int64_t last) noexcept nogil:
+    """Mark the units whose rows' patterns have to be found for tables of units from `first` on."""
+    cdef int64_t unit, parent
+    cdef Table* table
+    for unit in range(batch.first_unit, last):
+        table = &batch.tables[unit - batch.first_unit]
+        table.is_met = table.value != NULL and table.place == NULL
+    for unit in range(last - 1, batch.first_unit - 1, -1):
+        parent = job.units.parent[unit]
+        if parent >= 0 and batch.tables[unit - batch.first_unit].is_met:
+            batch.tables[parent - batch.first_unit].is_met = True
+
+
 cdef int _add_tables(
-    const Job* job, const Batch* batch, int64_t first, int64_t last, int n_threads
+    const Job* job, Batch* batch, int64_t first, int64_t last, int n_threads
 ) noexcept nogil:
     cdef int64_t rows = 1, block, t
     cdef int failed = 0
+    _mark_met(job, batch, first, last)
     for t in range(batch.first_tree, batch.last_tree):
         rows = max(rows, block_rows(job.units, t))
     for block in prange(
@@ -810,19 +825,16 @@ cdef void _add_tree(
 ) noexcept nogil:
     """Add the entries of units of a tree; patterns are found from those of the units above."""
     cdef int64_t u
-    cdef bint any_whole = False
     cdef const Table* table
     cdef uint16_t* here
-    for u in range(first, last):
-        any_whole = any_whole or job.whole[u]
-    for u in range(root, last):
+    for u in range(root if first < last else last, last):
+        table = &batch.tables[u - batch.first_unit]
         here = patterns + (u - root) * m
-        if any_whole and job.units.is_dense[u]:
+        if table.is_met:
             unit_patterns(
                 &job.codes, &job.tests, job.units, u, batch.first_row + row, m,
                 patterns + (job.units.parent[u] - root) * m, here,
             )
-        table = &batch.tables[u - batch.first_unit]
         if u < first or table.value == NULL:
             continue
         if table.place == NULL:
