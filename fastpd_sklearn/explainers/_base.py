@@ -412,7 +412,7 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
         out : ndarray of shape (n_rows, n_terms) or (n_rows, n_terms, n_outputs), default=None
             Where to write the values, block by block: an array of float64, or of float32 for
             half of the memory; it may be memory-mapped. The values of the explanation are then
-            this array.
+            this array. Fastest is ``order="F"``, in which a term's values lie side by side.
 
         Returns
         -------
@@ -472,7 +472,7 @@ class BaseExplainer(ChunkedTransformerMixin, ModelExplainer):
         Yields
         ------
         terms : tuple of tuple of str
-            Some of ``terms_``; each of them is in one block. Neighbours belong to the same trees.
+            Some of ``terms_``; each of them is in one block.
         values : ndarray of shape (n_rows, len(terms)) or (n_rows, len(terms), n_outputs), float64
             As those of :meth:`explain`.
 
