@@ -6,7 +6,7 @@ the same bits for any number of threads.
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from fastpd_sklearn.core.numbering cimport (
@@ -46,7 +46,7 @@ cdef void _free(Found* found) noexcept nogil:
 cdef int _emit(Found* found, const uint64_t* mask, int64_t n_words, tally weight) noexcept nogil:
     cdef uint64_t* masks
     cdef void* weights
-    cdef int64_t room
+    cdef int64_t room, w
     if found.size == found.room:
         room = 2 * found.room + 1024
         masks = <uint64_t*> realloc(found.masks, room * n_words * sizeof(uint64_t))
@@ -57,7 +57,8 @@ cdef int _emit(Found* found, const uint64_t* mask, int64_t n_words, tally weight
         if weights == NULL:
             return -1
         found.weights, found.room = weights, room
-    memcpy(found.masks + found.size * n_words, mask, n_words * sizeof(uint64_t))
+    for w in range(n_words):
+        found.masks[found.size * n_words + w] = mask[w]
     (<tally*> found.weights)[found.size] = weight
     found.size += 1
     return 0
@@ -160,20 +161,60 @@ cdef void _collect(
                        count * sizeof(tally))
 
 
+cdef struct Sums:
+    # Weights by numbered pattern of a unit, two of each: see `_add_numbers`.
+    int64_t room
+    void* weights
+
+
+cdef struct Scratch:
+    # Room that the units and leaves of a tree share.
+    int64_t room
+    int32_t* occurring  # numbers of patterns that occur at a unit
+    void* by_mask       # weights by mask of a small leaf, zeros between leaves
+    uint64_t* words     # a mask
+
+
+cdef int _scratch_init(
+    Scratch* scratch, const UnitView* units, int64_t first_leaf, int64_t last_leaf, int64_t size
+) noexcept nogil:
+    cdef int64_t leaf, n_players, most = 0
+    for leaf in range(first_leaf, last_leaf):
+        n_players = units.player_start[leaf + 1] - units.player_start[leaf]
+        if n_players <= TABLE_PLAYERS:
+            most = max(most, n_players)
+    scratch.room, scratch.occurring = 0, NULL
+    scratch.by_mask = calloc(<int64_t> 1 << most, size)
+    scratch.words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
+    return -1 if scratch.by_mask == NULL or scratch.words == NULL else 0
+
+
+cdef void _scratch_free(Scratch* scratch) noexcept nogil:
+    free(scratch.occurring)
+    free(scratch.by_mask)
+    free(scratch.words)
+
+
 cdef void _count_tree(
     const Codes* codes, const Tests* tests, const UnitView* units, int64_t tree,
     int64_t first_leaf, int64_t last_leaf, const tally* weights, Found* found,
 ) noexcept nogil:
+    """Count block by block; after the last block the sums of each unit become entries.
+
+    Where one block has all rows the units share their sums, which stay in a fast cache.
+    """
     cdef int64_t first = units.tree_unit[tree], n_units = units.tree_unit[tree + 1] - first
     cdef int64_t row = 0, m, u
-    cdef tally** sums = <tally**> calloc(n_units + 1, sizeof(tally*))
-    cdef int64_t* room = <int64_t*> calloc(n_units + 1, sizeof(int64_t))
+    cdef Sums* sums = <Sums*> calloc(n_units + 1, sizeof(Sums))
+    cdef Sums* own
+    cdef Scratch scratch
     cdef TreeNumbers numbers
     memset(&numbers, 0, sizeof(TreeNumbers))
     found.leaf_first = <int64_t*> calloc(last_leaf - first_leaf, sizeof(int64_t))
     found.leaf_count = <int64_t*> calloc(last_leaf - first_leaf, sizeof(int64_t))
-    found.failed = (
-        numbers_init(&numbers, units, tree) < 0 or sums == NULL or room == NULL
+    found.failed = _scratch_init(&scratch, units, first_leaf, last_leaf, sizeof(tally)) < 0
+    found.failed |= (
+        numbers_init(&numbers, units, tree) < 0 or sums == NULL
         or found.leaf_first == NULL or found.leaf_count == NULL
     )
     while row < codes.n_rows and not found.failed:
@@ -184,20 +225,24 @@ cdef void _count_tree(
                 break
             if units.leaf_start[first + u] == units.leaf_start[first + u + 1]:
                 continue  # no leaf hangs from it
-            found.failed = _make_room[tally](
-                &sums[u], &room[u], 2 * _n_numbers(units, &numbers, first + u)
+            own = &sums[u if codes.n_rows > numbers.most_rows else 0]
+            found.failed = _make_room(
+                own, 2 * _n_numbers(units, &numbers, first + u), sizeof(tally)
             ) < 0
             if not found.failed:
                 _add[tally](
-                    units, &numbers, u, m, weights + row if weights else NULL, sums[u]
+                    units, &numbers, u, m, weights + row if weights else NULL,
+                    <tally*> own.weights,
                 )
+            if not found.failed and row + m == codes.n_rows:
+                found.failed = _fold[tally](
+                    units, first + u, first_leaf, &numbers, <tally*> own.weights, &scratch, found
+                ) < 0
         row += m
-    if not found.failed:
-        found.failed = _fold[tally](units, tree, first_leaf, &numbers, sums, found) < 0
     for u in range(n_units if sums != NULL else 0):
-        free(sums[u])
+        free(sums[u].weights)
     free(sums)
-    free(room)
+    _scratch_free(&scratch)
     numbers_free(&numbers)
 
 
@@ -209,17 +254,18 @@ cdef int64_t _n_numbers(
     return numbers.deep[unit - numbers.first_unit].size
 
 
-cdef int _make_room(tally** sums, int64_t* room, int64_t size) noexcept nogil:
+cdef int _make_room(Sums* sums, int64_t size, int64_t item) noexcept nogil:
+    """Make room for `size` sums of `item` bytes, the new ones zero."""
     cdef int64_t more
-    cdef tally* grown
-    if size <= room[0]:
+    cdef char* grown
+    if size <= sums.room:
         return 0
-    more = max(size, 2 * room[0])
-    grown = <tally*> realloc(sums[0], more * sizeof(tally))
+    more = max(size, 2 * sums.room)
+    grown = <char*> realloc(sums.weights, more * item)
     if grown == NULL:
         return -1
-    memset(grown + room[0], 0, (more - room[0]) * sizeof(tally))
-    sums[0], room[0] = grown, more
+    memset(grown + sums.room * item, 0, (more - sums.room) * item)
+    sums.weights, sums.room = grown, more
     return 0
 
 
@@ -255,88 +301,104 @@ cdef void _add(
 
 
 cdef int _fold(
-    const UnitView* units, int64_t tree, int64_t first_leaf, const TreeNumbers* numbers,
-    tally** sums, Found* found,
+    const UnitView* units, int64_t unit, int64_t first_leaf, const TreeNumbers* numbers,
+    tally* sums, Scratch* scratch, Found* found,
 ) noexcept nogil:
-    """From sums over patterns to entries of the leaves."""
-    cdef int64_t first = units.tree_unit[tree], u, k, leaf
-    for u in range(units.tree_unit[tree + 1] - first):
-        for k in range(units.leaf_start[first + u], units.leaf_start[first + u + 1]):
-            leaf = units.leaf[k]
-            found.leaf_first[leaf - first_leaf] = found.size
-            if units.player_start[leaf + 1] - units.player_start[leaf] <= TABLE_PLAYERS:
-                if _fold_by_table[tally](units, first + u, leaf, numbers, sums[u], found) < 0:
-                    return -1
-            elif _fold_by_keys[tally](units, first + u, leaf, numbers, sums[u], found) < 0:
+    """From the sums of a unit to entries of its leaves; the sums are zeros afterwards."""
+    cdef int64_t n_occurring = _occurring[tally](units, unit, numbers, sums, scratch), k, leaf
+    if n_occurring < 0:
+        return -1
+    for k in range(units.leaf_start[unit], units.leaf_start[unit + 1]):
+        leaf = units.leaf[k]
+        found.leaf_first[leaf - first_leaf] = found.size
+        if units.player_start[leaf + 1] - units.player_start[leaf] <= TABLE_PLAYERS:
+            if _fold_by_table[tally](
+                units, unit, leaf, numbers, n_occurring, sums, scratch, found
+            ) < 0:
                 return -1
-            found.leaf_count[leaf - first_leaf] = found.size - found.leaf_first[leaf - first_leaf]
+        elif _fold_by_keys[tally](
+            units, unit, leaf, numbers, n_occurring, sums, scratch, found
+        ) < 0:
+            return -1
+        found.leaf_count[leaf - first_leaf] = found.size - found.leaf_first[leaf - first_leaf]
+    memset(sums, 0, n_occurring * sizeof(tally))
     return 0
+
+
+cdef int64_t _occurring(
+    const UnitView* units, int64_t unit, const TreeNumbers* numbers, tally* sums, Scratch* scratch
+) noexcept nogil:
+    """List the numbers that have weight, whose weights move to the front of the sums, in order.
+
+    How many there are, or -1 if there is no memory.
+    """
+    cdef int64_t n_numbers = _n_numbers(units, numbers, unit), number, size = 0
+    cdef tally even, odd
+    if n_numbers > scratch.room:
+        free(scratch.occurring)
+        scratch.occurring = <int32_t*> malloc(n_numbers * sizeof(int32_t))
+        if scratch.occurring == NULL:
+            scratch.room = 0
+            return -1
+        scratch.room = n_numbers
+    for number in range(n_numbers):
+        even, odd = sums[2 * number], sums[2 * number + 1]
+        if even == 0 and odd == 0:
+            continue
+        sums[2 * number] = sums[2 * number + 1] = 0
+        if even + odd != 0:  # weights need not be positive
+            sums[size] = even + odd
+            scratch.occurring[size] = <int32_t> number
+            size += 1
+    return size
 
 
 cdef int _fold_by_table(
     const UnitView* units, int64_t unit, int64_t leaf, const TreeNumbers* numbers,
-    const tally* sums, Found* found,
+    int64_t n_occurring, const tally* weights, Scratch* scratch, Found* found,
 ) noexcept nogil:
     cdef int64_t n_masks = <int64_t> 1 << (units.player_start[leaf + 1] - units.player_start[leaf])
-    cdef int64_t number, mask
-    cdef tally weight
-    cdef int status = 0
+    cdef int64_t e, mask
     cdef LeafMasks masks
-    cdef bint is_dense = units.is_dense[unit]
-    cdef tally* by_mask = <tally*> calloc(n_masks, sizeof(tally))
-    cdef uint64_t* words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
-    if by_mask == NULL or words == NULL:
-        status = -1
+    cdef tally* by_mask = <tally*> scratch.by_mask
+    cdef uint64_t* words = scratch.words
+    if units.is_dense[unit]:
+        leaf_masks_init(&masks, units, unit, leaf)
+        for e in range(n_occurring):
+            by_mask[dense_mask(&masks, scratch.occurring[e])] += weights[e]
     else:
-        if is_dense:
-            leaf_masks_init(&masks, units, unit, leaf)
-        for number in range(_n_numbers(units, numbers, unit)):
-            weight = sums[2 * number] + sums[2 * number + 1]
-            if weight == 0:
-                continue
-            if is_dense:
-                by_mask[dense_mask(&masks, number)] += weight
-            else:
-                leaf_mask(units, numbers, unit, leaf, number, words)
-                by_mask[words[0]] += weight
-        memset(words, 0, units.n_words * sizeof(uint64_t))
-        for mask in range(n_masks):
-            if by_mask[mask] != 0 and status == 0:
-                words[0] = mask
-                status = _emit[tally](found, words, units.n_words, by_mask[mask])
-    free(by_mask)
-    free(words)
-    return status
+        for e in range(n_occurring):
+            leaf_mask(units, numbers, unit, leaf, scratch.occurring[e], words)
+            by_mask[words[0]] += weights[e]
+    memset(words, 0, units.n_words * sizeof(uint64_t))
+    for mask in range(n_masks):
+        if by_mask[mask] != 0:
+            words[0] = mask
+            if _emit[tally](found, words, units.n_words, by_mask[mask]) < 0:
+                return -1
+            by_mask[mask] = 0
+    return 0
 
 
 cdef int _fold_by_keys(
     const UnitView* units, int64_t unit, int64_t leaf, const TreeNumbers* numbers,
-    const tally* sums, Found* found,
+    int64_t n_occurring, const tally* weights, Scratch* scratch, Found* found,
 ) noexcept nogil:
-    cdef int64_t first = found.size, number, entry
-    cdef tally weight
-    cdef int status
+    cdef int64_t first = found.size, e, entry
     cdef Keys masks
-    cdef uint64_t* words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
-    status = keys_init(&masks, units.n_words)
-    if words == NULL:
-        status = -1
-    for number in range(_n_numbers(units, numbers, unit) if status == 0 else 0):
-        weight = sums[2 * number] + sums[2 * number + 1]
-        if weight == 0:
-            continue
-        leaf_mask(units, numbers, unit, leaf, number, words)
-        entry = number_of(&masks, words)
+    cdef int status = keys_init(&masks, units.n_words)
+    for e in range(n_occurring if status == 0 else 0):
+        leaf_mask(units, numbers, unit, leaf, scratch.occurring[e], scratch.words)
+        entry = number_of(&masks, scratch.words)
         if entry < 0:
             status = -1
             break
         if first + entry < found.size:
-            (<tally*> found.weights)[first + entry] += weight
-        elif _emit[tally](found, words, units.n_words, weight) < 0:
+            (<tally*> found.weights)[first + entry] += weights[e]
+        elif _emit[tally](found, scratch.words, units.n_words, weights[e]) < 0:
             status = -1
             break
     keys_free(&masks)
-    free(words)
     return status
 
 

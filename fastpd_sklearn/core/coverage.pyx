@@ -206,17 +206,23 @@ cdef class EmpiricalCoverage(Coverage):
         # The rows q that satisfy player i, as a set of bits: holders[i * n_sets + (e >> 6)].
         cdef int64_t first = self.start[leaf], n_sources = self.start[leaf + 1] - first
         cdef int64_t n_words = terms.n_words, n_sets = (n_sources + 63) // 64, r, e, i, s
-        cdef uint64_t* holders = <uint64_t*> calloc((n_players + 1) * n_sets + 1, sizeof(uint64_t))
-        cdef uint64_t* alive = holders + n_players * n_sets
+        cdef bint singles = _are_single(terms)
+        cdef uint64_t* holders
+        cdef uint64_t* alive
         cdef uint64_t left
+        if singles and n_words == 1 and n_masks <= n_players:
+            self._singles_at_few(leaf, n_players, masks, n_masks, terms, rule, out)
+            return 0
+        holders = <uint64_t*> calloc((n_players + 1) * n_sets + 1, sizeof(uint64_t))
         if holders == NULL:
             return -1
+        alive = holders + n_players * n_sets
         memset(out, 0, terms.size * n_masks * sizeof(double))
         for e in range(n_sources):
             for i in range(n_players):
                 if self.mask[first + e, i >> 6] >> (i & 63) & 1:
                     holders[i * n_sets + (e >> 6)] |= <uint64_t> 1 << (e & 63)
-        if _are_single(terms):
+        if singles:
             s = self._add_singles(leaf, n_players, masks, n_masks, terms, rule, holders, out)
             free(holders)
             return <int> s
@@ -290,6 +296,37 @@ cdef class EmpiricalCoverage(Coverage):
         free(value)
         free(lacking)
         return 0
+
+    cdef void _singles_at_few(
+        self, int64_t leaf, int64_t n_players, const uint64_t* masks, int64_t n_masks,
+        const Terms* terms, const Rule* rule, double* out,
+    ) noexcept nogil:
+        """The same for fewer masks, of one word, than it takes to sort the rows q by players."""
+        cdef int64_t first = self.start[leaf], last = self.start[leaf + 1], r, e, i, b
+        cdef uint64_t whole = _low_bits(n_players), p, q, rest
+        cdef double value[64]
+        cdef double violated, satisfied
+        for r in range(n_masks):
+            p, violated = masks[r], 0.0
+            b = popcount(whole & ~p)
+            memset(value, 0, n_players * sizeof(double))
+            for e in range(first, last):
+                q = self.mask[e, 0]
+                if p | q != whole:
+                    continue
+                rest = p & ~q
+                i = popcount(rest)
+                if b:
+                    violated -= self.share[e] * rule.moment[i * rule.n_moments + b - 1]
+                if i == 0:
+                    continue
+                satisfied = self.share[e] * rule.moment[(i - 1) * rule.n_moments + b]
+                while rest:
+                    value[lowest_bit(rest)] += satisfied
+                    rest &= rest - 1
+            for i in range(terms.size):
+                rest = terms.mask[i]
+                out[r * terms.size + i] = value[lowest_bit(rest)] if p & rest else violated
 
 
 cdef bint _are_single(const Terms* terms) noexcept nogil:

@@ -139,6 +139,21 @@ CLONES static void and_test_16(uint16_t *pattern, const uint16_t *other, uint16_
         pattern[r] &= (uint16_t)~((other[r] & probe) == wanted ? 0 : bit);
 }
 
+/* masks[a] is the mask that goes with node bits a. Set a player's bit where the node at `place` is
+ * passed in the wanted direction. */
+CLONES static void or_passing_32(uint32_t *masks, int place, int wanted, uint32_t bit, int64_t n)
+{
+    for (uint32_t a = 0; a < (uint32_t)n; a++)
+        masks[a] |= (a >> place & 1) == (uint32_t)wanted ? bit : 0;
+}
+
+/* Clear it where it is not. */
+CLONES static void and_passing_32(uint32_t *masks, int place, int wanted, uint32_t bit, int64_t n)
+{
+    for (uint32_t a = 0; a < (uint32_t)n; a++)
+        masks[a] &= ~((a >> place & 1) == (uint32_t)wanted ? 0 : bit);
+}
+
 /* One layer of a product of 2 x 2 factors: the table's halves x[p] (bit 0) and x[half + p] (bit 1)
  * become y[2p] and y[2p + 1]. See values_everywhere. */
 CLONES static void apply_mixture(const double *x, double *y, int64_t half, double t)

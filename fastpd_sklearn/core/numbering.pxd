@@ -1,6 +1,6 @@
 """The patterns of blocks of rows at the chunks of a tree, as small numbers."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from fastpd_sklearn.core.routing cimport Codes, Tests
 
@@ -71,10 +71,11 @@ cdef enum:
 
 cdef struct LeafMasks:
     # The masks of a leaf that hangs from a dense unit: of the part above a chunk the players that
-    # the chunk's own nodes leave met, and the players met there for the first time.
+    # the chunk's own nodes leave met, and the players met there for the first time. With a pattern
+    # of 16 bits these are at most 23.
     int64_t n_nodes
-    uint64_t keep[CHUNK_PATTERNS]
-    uint64_t fresh[CHUNK_PATTERNS]
+    uint32_t keep[CHUNK_PATTERNS]
+    uint32_t fresh[CHUNK_PATTERNS]
 
 
 cdef void leaf_masks_init(LeafMasks* masks, const UnitView* units, int64_t unit, int64_t leaf) noexcept nogil

@@ -16,6 +16,8 @@ cdef extern from "kernels.h" nogil:
     void or_above_16(uint16_t*, const uint16_t*, int, int, int64_t)
     void or_test_16(uint16_t*, const uint16_t*, uint16_t, uint16_t, uint16_t, int64_t)
     void and_test_16(uint16_t*, const uint16_t*, uint16_t, uint16_t, uint16_t, int64_t)
+    void or_passing_32(uint32_t*, int, int, uint32_t, int64_t)
+    void and_passing_32(uint32_t*, int, int, uint32_t, int64_t)
 
 cdef enum:
     MOST_ROWS = 2048      # whose node bits at a unit stay in the first-level cache
@@ -181,15 +183,24 @@ cdef void leaf_masks_init(
     LeafMasks* masks, const UnitView* units, int64_t unit, int64_t leaf
 ) noexcept nogil:
     """Find the masks of a leaf by what the unit's nodes say, all players above being met."""
-    cdef int64_t n_nodes = _n_nodes(units, unit), at_nodes
-    cdef int64_t depth = units.path_start[leaf + 1] - units.path_start[leaf]
-    cdef uint64_t above = (<uint64_t> 1 << units.n_above[unit]) - 1, mask
+    cdef uint32_t mask[CHUNK_PATTERNS]
+    cdef int64_t n_nodes = _n_nodes(units, unit), size = <int64_t> 1 << n_nodes, a, k, b
+    cdef int64_t known = units.n_above[unit]
+    cdef uint32_t above = (<uint32_t> 1 << known) - 1
+    cdef int place
     masks.n_nodes = n_nodes
-    for at_nodes in range(<int64_t> 1 << n_nodes):
-        mask = above
-        _extend(units, unit, at_nodes, leaf, depth, &mask)
-        masks.keep[at_nodes] = mask & above
-        masks.fresh[at_nodes] = mask & ~above
+    for a in range(size):
+        mask[a] = above
+    for k in range(units.path_start[leaf] + units.depth[unit], units.path_start[leaf + 1]):
+        b, place = units.path_bit[k], units.place[units.path_node[k]]
+        if b == known:  # a player that has not been met before
+            or_passing_32(mask, place, units.path_left[k], <uint32_t> 1 << b, size)
+            known += 1
+        else:
+            and_passing_32(mask, place, units.path_left[k], <uint32_t> 1 << b, size)
+    for a in range(size):
+        masks.keep[a] = mask[a] & above
+        masks.fresh[a] = mask[a] & ~above
 
 
 cdef int numbers_init(TreeNumbers* numbers, const UnitView* units, int64_t tree) noexcept nogil:
