@@ -53,8 +53,7 @@ class CoreModel:
     leaf_value : ndarray of shape (n_leaves, n_values), float64
     units : Units
     singles : list of tuple of int
-        All players as terms, and their plan:
-    single_plan : Plan
+        All players as terms.
     steps : Steps
     walks : WalkModel
         The forest as rows walk through it, with players held at points.
@@ -85,7 +84,6 @@ class CoreModel:
         self.leaf_value = np.ascontiguousarray(self.value[self.geometry.leaf_node])
         self.units = Units(self.geometry)
         self.singles = [(player,) for player in range(n_players)]
-        self.single_plan = self._plan(self.singles)
         self.steps = Steps(
             self.bins.tests,
             self.bins.n_codes,
@@ -149,7 +147,7 @@ class CoreModel:
             out = np.empty((len(terms), self.n_outputs, rows.n_rows))
             self.write_steps(rows, coverage, terms, out, np.zeros(self.n_outputs), n_threads)
             return out
-        plan = self.single_plan if terms == self.singles else self._plan(terms)
+        plan = self._single_plan if terms == self.singles else self._plan(terms)
         return self._values(rows, coverage, plan, rules, n_threads)
 
     def write_steps(
@@ -339,6 +337,10 @@ class CoreModel:
             n_threads,
         )
         return out
+
+    @cached_property
+    def _single_plan(self) -> Plan:
+        return self._plan(self.singles)
 
     @cached_property
     def _single_matches(self) -> Matches:

@@ -4,6 +4,7 @@ from itertools import chain, combinations
 from math import comb
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport qsort
 
 import numpy as np
 
@@ -40,26 +41,24 @@ class Plan:
 
     def __init__(self, geometry, units, terms, leaf_value=None):
         leaf, term, mask = _match(geometry, terms)
-        if leaf_value is not None:
-            counts = leaf_value.any(axis=1)[leaf]
+        if leaf_value is not None and not np.all(counts := leaf_value.any(axis=1)):
+            counts = counts[leaf]
             leaf, term, mask = leaf[counts], term[counts], mask[counts]
-        order = np.lexsort((*mask.T, leaf))
-        unit_of_leaf = np.empty(geometry.n_leaves, np.int64)
-        unit_of_leaf[units.leaf] = np.repeat(np.arange(units.n_units), np.diff(units.leaf_start))
+        if any(len(t) > 1 for t in terms):
+            order = _order(leaf, mask, geometry.n_leaves)
+            leaf, term, mask = leaf[order], term[order], np.ascontiguousarray(mask[order])
+        self._units, self._n_leaves = units, geometry.n_leaves
         self._tree_of_unit = np.repeat(np.arange(geometry.n_trees), np.diff(units.tree_unit))
-        self._unit_of_leaf = unit_of_leaf
-        self._index(len(terms), leaf[order], term[order], np.ascontiguousarray(mask[order]))
+        self._index(len(terms), leaf, term, mask)
 
     def _index(self, n_terms, leaf, term, mask):
         """Take matches of leaves and terms that are sorted by leaf and mask."""
-        n_units, unit = len(self._tree_of_unit), self._unit_of_leaf[leaf]
         self.n_terms, self._leaf, self._term, self.leaf_term_mask = n_terms, leaf, term, mask
-        self.leaf_term_start = np.searchsorted(leaf, np.arange(len(self._unit_of_leaf) + 1))
-        present, place = np.unique(unit * max(n_terms, 1) + term, return_inverse=True)
-        owner = present // max(n_terms, 1)
-        self.unit_term = (present % max(n_terms, 1)).astype(np.int32)
-        self.unit_term_start = np.searchsorted(owner, np.arange(n_units + 1))
-        self.leaf_term_slot = (place - self.unit_term_start[unit]).astype(np.int32)
+        self.leaf_term_start = np.zeros(self._n_leaves + 1, np.int64)
+        np.cumsum(np.bincount(leaf, minlength=self._n_leaves), out=self.leaf_term_start[1:])
+        self.unit_term_start, self.unit_term, self.leaf_term_slot = _unit_terms(
+            self._units.leaf_start, self._units.leaf, self.leaf_term_start, term, n_terms
+        )
 
     def by_tree(self):
         """The terms in an order in which neighbours need few trees.
@@ -103,12 +102,50 @@ class Plan:
         for b, terms in enumerate(blocks):
             chosen = order[bounds[b]:bounds[b + 1]]
             part = Plan.__new__(Plan)
-            part._tree_of_unit, part._unit_of_leaf = self._tree_of_unit, self._unit_of_leaf
+            part._units, part._n_leaves = self._units, self._n_leaves
+            part._tree_of_unit = self._tree_of_unit
             part._index(
                 len(terms), self._leaf[chosen], number[self._term[chosen]],
                 np.ascontiguousarray(self.leaf_term_mask[chosen]),
             )
             yield part
+
+
+cdef int _ascending(const void* a, const void* b) noexcept nogil:
+    cdef int32_t x = (<const int32_t*> a)[0], y = (<const int32_t*> b)[0]
+    return (x > y) - (x < y)
+
+
+def _unit_terms(
+    const int64_t[::1] leaf_start, const int64_t[::1] unit_leaf, const int64_t[::1] start,
+    const int64_t[::1] term, int64_t n_terms,
+):
+    """The terms of each unit's leaves, ascending, and the place of each match's term among them."""
+    cdef int64_t n_units = leaf_start.shape[0] - 1, unit, k, e, i, first, size = 0
+    starts = np.zeros(n_units + 1, np.int64)
+    terms, slots = np.empty(len(term), np.int32), np.empty(len(term), np.int32)
+    places = np.full(n_terms, -1, np.int32)
+    cdef int64_t[::1] unit_start = starts
+    cdef int32_t[::1] unit_term = terms, slot = slots, place = places
+    for unit in range(n_units):
+        first = size
+        for k in range(leaf_start[unit], leaf_start[unit + 1]):
+            for e in range(start[unit_leaf[k]], start[unit_leaf[k] + 1]):
+                if place[term[e]] < 0:
+                    place[term[e]] = 0
+                    unit_term[size] = <int32_t> term[e]
+                    size += 1
+        if size > first:
+            qsort(&unit_term[first], size - first, sizeof(int32_t), _ascending)
+        for i in range(first, size):
+            place[unit_term[i]] = <int32_t> (i - first)
+        for k in range(leaf_start[unit], leaf_start[unit + 1]):
+            for e in range(start[unit_leaf[k]], start[unit_leaf[k] + 1]):
+                slot[e] = place[term[e]]
+        for i in range(first, size):
+            place[unit_term[i]] = -1
+        unit_start[unit + 1] = size
+    return starts, terms[:size].copy(), slots
 
 
 class Matches:
@@ -295,7 +332,9 @@ def _match(geometry, terms):
     """All pairs of a leaf and a term that it has a part in, with the term's local mask."""
     leaf, term, local = _match_singles(geometry, terms)
     mask = np.zeros((len(leaf), geometry.n_words), np.uint64)
-    _set_bits(mask, np.arange(len(leaf)), local)
+    mask[np.arange(len(leaf)), local // 64] = np.uint64(1) << (local % 64).astype(np.uint64)
+    if all(len(t) == 1 for t in terms):
+        return leaf, term, mask
     parts = [(leaf, term, mask)]
     leaf, term, local = _match_pairs(geometry, terms)
     mask = np.zeros((len(leaf), geometry.n_words), np.uint64)
@@ -304,6 +343,14 @@ def _match(geometry, terms):
     if any(len(t) > 2 for t in terms):
         parts.append(_match_sets(geometry, terms))
     return tuple(np.concatenate(part) for part in zip(*parts))
+
+
+def _order(leaf, mask, n_leaves):
+    """The order of matches by leaf and mask."""
+    n_bits = int(mask.max(initial=0)).bit_length()
+    if mask.shape[1] > 1 or n_bits + n_leaves.bit_length() > 64:
+        return np.lexsort((*mask.T, leaf))
+    return np.argsort((leaf.astype(np.uint64) << np.uint64(n_bits)) | mask[:, 0])
 
 
 def _match_singles(geometry, terms):
