@@ -490,6 +490,8 @@ class Inputs:
         array([[ 1.5,  1. ],
                [ 2.5, -1. ]])
         """
+        if self.matrix is not None:
+            return self.matrix.astype(np.float64)
         array = np.empty((self.n_rows, self._map.n_columns))
         for j in range(self._map.n_columns):
             array[:, j] = self.column(j)

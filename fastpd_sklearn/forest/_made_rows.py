@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
 
 from fastpd_sklearn.forest import _frames
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
+from fastpd_sklearn.forest._inputs import InputMap
 from fastpd_sklearn.forest._nodes_met import nodes_met
 from fastpd_sklearn.forest._registry import Reading
 from fastpd_sklearn.forest._rows import take
@@ -52,28 +53,33 @@ def made_rows(reading: Reading, X, furthest: int, rng: np.random.RandomState) ->
     array, CSR matrix or data frame
         Blocks of at most ``MOST_ROWS`` rows in all; whole numbers have become floats.
     """
-    values = _values_by_column(reading, X, furthest, rng)
-    if not values:
+    special = _special_values(reading, X, furthest, rng)
+    n_values = len(special.home)
+    if not n_values:
         return
-    column = np.repeat(list(values), [len(v) for v, _ in values.values()])
-    place = np.concatenate([np.arange(len(v)) for v, _ in values.values()])
-    home = np.concatenate([rows for _, rows in values.values()])
-    order = rng.permutation(len(column))
-    n_rows = min(_most_rows(reading.forest), _ROWS_PER_VALUE * len(order))
+    order = rng.permutation(n_values)
+    n_rows = min(_most_rows(reading.forest), _ROWS_PER_VALUE * n_values)
     block = max(1, _BLOCK_SIZE // X.shape[1])
     for start in range(0, n_rows, block):
-        lap, turn = np.divmod(np.arange(start, min(start + block, n_rows)), len(order))
-        pair = order[turn]
-        anywhere = rng.randint(X.shape[0], size=len(pair))
-        base = take(X, np.where((home[pair] >= 0) & (lap == 0), home[pair], anywhere))
-        changes = {}
-        for j, (special, _) in values.items():
-            chosen = column[pair] == j
-            others = ~chosen & (lap % 2 == 1) & (rng.random_sample(len(pair)) < 0.5)
-            which = np.where(chosen, place[pair], rng.randint(len(special), size=len(pair)))
-            rows = np.flatnonzero(chosen | others)
-            changes[j] = (rows, special[which[rows]])
-        yield _with_values(base, changes)
+        lap, turn = np.divmod(np.arange(start, min(start + block, n_rows)), n_values)
+        which = order[turn]
+        anywhere = rng.randint(X.shape[0], size=len(which))
+        at_home = (special.home[which] >= 0) & (lap == 0)
+        base = take(X, np.where(at_home, special.home[which], anywhere))
+        rows, others = _others(special, which, np.flatnonzero(lap % 2 == 1), rng)
+        rows = np.concatenate([np.arange(len(which)), rows])
+        yield _with_values(base, special, rows, np.concatenate([which, others]))
+
+
+def _others(
+    special: _Special, which: np.ndarray, rows: np.ndarray, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """In some rows, values for half of the columns that ``which`` leaves as they are."""
+    chosen = rng.random_sample((len(rows), len(special.sizes))) < 0.5
+    chosen[np.arange(len(rows)), special.owner[which[rows]]] = False
+    row, owner = np.nonzero(chosen)
+    place = (rng.random_sample(len(row)) * special.sizes[owner]).astype(np.intp)
+    return rows[row], special.first[owner] + place
 
 
 def _most_rows(forest: Forest) -> int:
@@ -83,29 +89,89 @@ def _most_rows(forest: Forest) -> int:
 # -- the values ----------------------------------------------------------------------------
 
 
-def _values_by_column(
-    reading: Reading, X, furthest: int, rng: np.random.RandomState
-) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """For every column that the forest tests, a share of its values in random order.
+class _Special:
+    """The values of all columns in one list, those of a column together.
 
-    With each value comes the row of ``X`` that meets its node, or -1.
+    Parameters
+    ----------
+    found : dict of int to (ndarray, ndarray)
+        By column its values, float64 or objects where it holds labels, and of each value the row
+        that meets its node, or -1.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        Those that have values.
+    values : list of ndarray
+    sizes, first : ndarray of int
+        Number of values of each of the columns, and of those before it.
+    owner, home : ndarray of int
+        Of each value the position of its column, and its row.
     """
-    forest = reading.forest
+
+    def __init__(self, found: dict[int, tuple[np.ndarray, np.ndarray]]) -> None:
+        found = {j: special for j, special in found.items() if len(special[0])}
+        self.columns = np.array(list(found), dtype=np.intp)
+        self.values = [values for values, _ in found.values()]
+        self.sizes = np.array([len(values) for values in self.values], dtype=np.intp)
+        self.first = np.cumsum(self.sizes) - self.sizes
+        self.owner = np.repeat(np.arange(len(found)), self.sizes)
+        self.home = np.concatenate([np.empty(0, np.intp), *(home for _, home in found.values())])
+
+    def chosen(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Columns and values, by the numbers of values."""
+        return self.columns[self.owner[which]], np.concatenate(self.values)[which]
+
+    def by_column(self, rows: np.ndarray, which: np.ndarray) -> Iterator:
+        """Column, rows and values, by rows and the numbers of their values."""
+        order = np.argsort(self.owner[which], kind="stable")
+        rows, which = rows[order], which[order]
+        bounds = np.searchsorted(self.owner[which], np.arange(len(self.columns) + 1))
+        for k, j in enumerate(self.columns.tolist()):
+            part = slice(bounds[k], bounds[k + 1])
+            yield j, rows[part], self.values[k][which[part] - self.first[k]]
+
+
+def _special_values(reading: Reading, X, furthest: int, rng: np.random.RandomState) -> _Special:
+    """For every column that the forest tests, a share of its values in random order."""
+    forest, input_map = reading.forest, reading.input_map.settled(X)
     if forest.n_nodes == forest.n_trees:  # all of them leaves
-        return {}
-    nodes, rows = _some_nodes(forest, reading.input_map.settled(X).open(X).to_array(), rng)
+        return _Special({})
+    inputs = input_map.open(X)
+    nodes, rows = _some_nodes(forest, inputs.to_array(), rng)
     order = np.argsort(forest.feature[nodes], kind="stable")
     nodes, rows = nodes[order], rows[order]
-    used, starts = np.unique(forest.feature[nodes], return_index=True)
+    columns = forest.feature[nodes]
+    used, start = np.unique(columns, return_index=True)
     share = max(1, MOST_ROWS // len(used))
-    values = {}
-    for j, first, last in zip(used.tolist(), starts, [*starts[1:], len(nodes)], strict=True):
-        chosen = slice(first, min(first + share, last))
-        special, home = _special_values(reading, X, j, nodes[chosen], rows[chosen], furthest)
-        if len(special):
-            kept = rng.permutation(len(special))[:share]
-            values[j] = special[kept], home[kept]
-    return values
+    found, numbers = {}, []
+    for j, node in zip(used.tolist(), nodes[start], strict=True):
+        labels = inputs.labels(j)
+        if labels is not None or forest.is_categorical[node]:
+            some = nodes[columns == j][:share]
+            values = _categories_at(forest, input_map, X, j, labels, some, furthest)
+            values = values[rng.permutation(len(values))[:share]]
+            found[j] = values, np.full(len(values), -1)
+        elif not (_frames.is_frame(X) and _frames.is_categorical(_frames.column(X, j))):
+            numbers.append(j)  # of a category that is a number any other would have no label
+    some = np.isin(columns, numbers) & (_ranks(columns) < share)
+    columns, values, home = _numbers_at(forest, X, nodes[some], rows[some])
+    if furthest >= MISSING:
+        missing = _missing_numbers(input_map)
+        columns = np.concatenate([columns, np.repeat(numbers, len(missing)).astype(columns.dtype)])
+        values = np.concatenate([values, np.tile(missing, len(numbers))])
+        home = np.concatenate([home, np.full(len(missing) * len(numbers), -1)])
+    order = np.lexsort((rng.random_sample(len(columns)), columns))
+    order = order[_ranks(columns[order]) < share]
+    bounds = np.searchsorted(columns[order], numbers)[1:]
+    parts = [np.split(array[order], bounds) for array in (values, home)]
+    return _Special(found | dict(zip(numbers, zip(*parts, strict=True), strict=bool(numbers))))
+
+
+def _ranks(columns: np.ndarray) -> np.ndarray:
+    """The place of each entry among those of its column, which are together."""
+    start = np.flatnonzero(np.diff(columns, prepend=-1))
+    return np.arange(len(columns)) - np.repeat(start, np.diff(start, append=len(columns)))
 
 
 def _some_nodes(
@@ -136,36 +202,26 @@ def _last_nodes(forest: Forest) -> np.ndarray:
     return last[:-1][last[:-1] >= 0]
 
 
-def _special_values(
-    reading: Reading, X, j: int, nodes: np.ndarray, rows: np.ndarray, furthest: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values of a column at which some nodes decide, and rows to put them into."""
-    forest, input_map = reading.forest, reading.input_map.settled(X)
-    labels = input_map.open(X).labels(j)
+def _categories_at(
+    forest: Forest, input_map: InputMap, X, j: int, labels, nodes: np.ndarray, furthest: int
+) -> np.ndarray:
+    """Labels of a column, or codes at which some nodes decide; missing and unseen ones."""
     if labels is not None:
         values, unseen = _labels_at(_frames.column(X, j) if _frames.is_frame(X) else None, labels)
         unseen = [] if input_map.unknown is None else unseen
-    elif _frames.is_frame(X) and _frames.is_categorical(_frames.column(X, j)):
-        return np.empty(0), np.empty(0, int)  # numbers as labels: others would have no label
-    elif forest.is_categorical[nodes[0]]:
-        values, unseen = _codes_at(forest, nodes)
+        missing = [np.nan] if input_map.allow_nan and input_map.missing_labels else []
     else:
-        values, rows = _numbers_at(forest, nodes, rows, _float_type(forest, X, j))
-        unseen = []
-        if sparse.issparse(X):
-            # LightGBM itself reads this one value in two ways, by the format of the matrix.
-            kept = np.abs(values) != ZERO_THRESHOLD
-            values, rows = values[kept], rows[kept]
-    takes_missing = input_map.allow_nan and (labels is None or input_map.missing_labels)
-    missing = [np.nan] if takes_missing else []
-    if labels is None and not np.isnan(input_map.missing):
-        missing.append(float(input_map.missing))
-    is_number = labels is None and not forest.is_categorical[nodes[0]]
-    home = rows if is_number else np.full(len(values), -1)
+        values, unseen = _codes_at(forest, nodes)
+        missing = _missing_numbers(input_map)
     values = [*values, *(missing if furthest >= MISSING else [])]
     values = [*values, *(unseen if furthest >= UNSEEN else [])]
-    home = np.append(home, np.full(len(values) - len(home), -1))
-    return np.array(values, dtype=np.float64 if labels is None else object), home
+    return np.array(values, dtype=np.float64 if labels is None else object)
+
+
+def _missing_numbers(input_map: InputMap) -> list[float]:
+    """What is missing in a column of numbers."""
+    missing = [np.nan] if input_map.allow_nan else []
+    return missing if np.isnan(input_map.missing) else [*missing, float(input_map.missing)]
 
 
 def _labels_at(series, known: np.ndarray) -> tuple[list, list]:
@@ -195,30 +251,54 @@ def _codes_at(forest: Forest, nodes: np.ndarray) -> tuple[np.ndarray, list[float
 
 
 def _numbers_at(
-    forest: Forest, nodes: np.ndarray, rows: np.ndarray, dtype
-) -> tuple[np.ndarray, np.ndarray]:
-    """Thresholds and their neighbours among the floats of a type, as far as finite, with rows."""
-    edges = forest.threshold[nodes]
-    if forest.zero_as_missing[nodes].any():
-        edges = np.concatenate([edges, [0.0, ZERO_THRESHOLD, -ZERO_THRESHOLD]])
-        rows = np.append(rows, [-1, -1, -1])
+    forest: Forest, X, nodes: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thresholds and their neighbours among the floats, as far as finite, by column.
+
+    Returns
+    -------
+    columns : ndarray of int32, ascending
+    values : ndarray of float64
+        Different ones of each column.
+    rows : ndarray of int
+        Those of their nodes.
+    """
+    columns, edges = forest.feature[nodes], forest.threshold[nodes]
+    zero = np.unique(columns[forest.zero_as_missing[nodes]])
+    columns = np.concatenate([columns, np.repeat(zero, 3)])
+    edges = np.concatenate([edges, np.tile([0.0, ZERO_THRESHOLD, -ZERO_THRESHOLD], len(zero))])
+    rows = np.concatenate([rows, np.full(3 * len(zero), -1)])
     if forest.is_linear:  # a slope times the largest number would be infinite
-        rows, edges = rows[np.isfinite(edges)], edges[np.isfinite(edges)]
+        kept = np.isfinite(edges)
+        columns, edges, rows = columns[kept], edges[kept], rows[kept]
+    single = np.isin(columns, [j for j in np.unique(columns) if _is_single(forest, X, int(j))])
     with np.errstate(over="ignore"):
-        near = edges.astype(dtype)
-        values = np.concatenate([near, np.nextafter(near, -np.inf), np.nextafter(near, np.inf)])
-    values = values.astype(dtype).astype(np.float64)
-    values, first = np.unique(values, return_index=True)
-    return values[np.isfinite(values)], np.tile(rows, 3)[first][np.isfinite(values)]
+        values = np.where(
+            single, _with_neighbours(edges, np.float32), _with_neighbours(edges, np.float64)
+        )
+    values, columns, rows = values.ravel(), np.tile(columns, 3), np.tile(rows, 3)
+    order = np.lexsort((values, columns))
+    values, columns, rows = values[order], columns[order], rows[order]
+    kept = np.isfinite(values)
+    kept[1:] &= (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
+    if sparse.issparse(X):
+        # LightGBM itself reads this one value in two ways, by the format of the matrix.
+        kept &= np.abs(values) != ZERO_THRESHOLD
+    return columns[kept], values[kept], rows[kept]
 
 
-def _float_type(forest: Forest, X, j: int):
-    """Precision that values of a column have where the forest compares them."""
-    if _frames.is_frame(X):
-        held = _frames.to_float(_frames.column(X, j)[:0]).dtype
-    else:
-        held = _floating(X.dtype)
-    return np.float32 if forest.single or held == np.float32 else np.float64
+def _with_neighbours(edges: np.ndarray, dtype) -> np.ndarray:
+    """Numbers as floats of a type, and the floats below and above them, of shape (3, n)."""
+    near = edges.astype(dtype)
+    below, above = np.nextafter(near, dtype(-np.inf)), np.nextafter(near, dtype(np.inf))
+    return np.stack([near, below, above]).astype(np.float64)
+
+
+def _is_single(forest: Forest, X, j: int) -> bool:
+    """Whether values of a column are of float32 where the forest compares them."""
+    if forest.single or not _frames.is_frame(X):
+        return forest.single or _floating(X.dtype) == np.float32
+    return _frames.to_float(_frames.column(X, j)[:0]).dtype == np.float32
 
 
 def _floating(dtype):
@@ -227,20 +307,18 @@ def _floating(dtype):
 
 # -- putting them into rows ----------------------------------------------------------------
 
-_Changes = Mapping[int, tuple[np.ndarray, np.ndarray]]
-
-
-def _with_values(X, changes: _Changes):
-    """``X`` with some values of some columns set; in a frame other columns are kept as is."""
+def _with_values(X, special: _Special, rows: np.ndarray, which: np.ndarray):
+    """``X`` with special values set in some rows; in a frame other columns are kept as is."""
     if _frames.is_frame(X):
+        changes = special.by_column(rows, which)
         return _frames.with_columns(
-            X, {j: _set_in_series(_frames.column(X, j), *change) for j, change in changes.items()}
+            X, {j: _set_in_series(_frames.column(X, j), *change) for j, *change in changes}
         )
+    columns, values = special.chosen(which)
     if sparse.issparse(X):
-        return _set_in_sparse(X, changes)
+        return _set_in_sparse(X, rows, columns, values)
     X = X.copy() if X.dtype == object else X.astype(_floating(X.dtype))
-    for j, (rows, values) in changes.items():
-        X[rows, j] = values
+    X[rows, columns] = values
     return X
 
 
@@ -254,10 +332,7 @@ def _set_in_series(series, rows: np.ndarray, values: np.ndarray):
     return held
 
 
-def _set_in_sparse(X, changes: _Changes):
-    rows = np.concatenate([rows for rows, _ in changes.values()])
-    columns = np.repeat(list(changes), [len(rows) for rows, _ in changes.values()])
-    values = np.concatenate([values for _, values in changes.values()])
+def _set_in_sparse(X, rows: np.ndarray, columns: np.ndarray, values: np.ndarray):
     old = X.tocoo()
     n_columns = X.shape[1]
     kept = ~np.isin(old.row * np.int64(n_columns) + old.col, rows * n_columns + columns)
