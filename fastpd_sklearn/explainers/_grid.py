@@ -83,7 +83,10 @@ def make_template(X) -> Template:
     chosen = np.linspace(0, n_rows - 1, min(n_rows, SAMPLE_SIZE)).astype(np.intp)
     sample = _rows.take(X, chosen)
     sample = sample.tocsc() if sparse.issparse(sample) else sample
-    points, labelled = zip(*(_column_points(sample, j) for j in range(n_columns)), strict=True)
+    if isinstance(sample, np.ndarray) and sample.dtype.kind in "biuf":
+        points, labelled = _number_points(sample.T), (False,) * n_columns
+    else:
+        points, labelled = zip(*(_column_points(sample, j) for j in range(n_columns)), strict=True)
     row = _rows.take(X, np.zeros(1, dtype=np.intp))
     if isinstance(row, np.ndarray) and row.dtype.kind in "biu" and not any(labelled):
         row = row.astype(np.float64)
@@ -101,7 +104,7 @@ def _column_points(X, j: int) -> tuple[np.ndarray, bool]:
     if values.dtype == object and known is None:
         values = _numbers_if_any(values)
     if known is None and values.dtype.kind in "biuf":
-        return _quantiles(values), False
+        return _number_points(values[None, :])[0], False
     missing = [v is None or v != v for v in values.tolist()]
     if known is None and not _are_hashable(values):
         return values[:1], True  # they can't be told apart: one stands for all
@@ -134,17 +137,40 @@ def _object_array(items: list) -> np.ndarray:
     return out
 
 
-def _quantiles(values: np.ndarray) -> np.ndarray:
-    values = np.sort(values.astype(np.float64))
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return np.array([np.nan])
-    distinct = values[np.concatenate([[True], values[1:] != values[:-1]])]
-    if len(distinct) <= GRID_RESOLUTION:
-        return distinct
+def _number_points(columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Points of columns of numbers, from an array of shape (n_columns, n_rows)."""
+    if columns.dtype not in (np.float32, np.float64):
+        columns = columns.astype(np.float64)
+    ordered = np.sort(np.ascontiguousarray(columns), axis=1)
+    is_new = np.ones(ordered.shape, bool)
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=is_new[:, 1:])
+    is_finite = np.isfinite(ordered)
+    is_new &= is_finite
+    is_many = np.count_nonzero(is_new, axis=1) > GRID_RESOLUTION
+    n_finite = np.count_nonzero(is_finite, axis=1)
+    points = [
+        np.empty(0) if many else ordered[j, is_new[j]].astype(np.float64)
+        for j, many in enumerate(is_many.tolist())
+    ]
+    for n in np.unique(n_finite[is_many]).tolist():  # mostly there is no other than n_rows
+        chosen = np.flatnonzero(is_many & (n_finite == n))
+        values = ordered[chosen]
+        if n < values.shape[1]:
+            values = values[is_finite[chosen]].reshape(len(chosen), n)
+        quantiles = _quantiles(values)
+        ascend = np.all(quantiles[:, 1:] > quantiles[:, :-1], axis=1)
+        for j, found, different in zip(chosen.tolist(), quantiles, ascend, strict=True):
+            points[j] = found if different else np.unique(found)
+    return tuple(found if len(found) else np.array([np.nan]) for found in points)
+
+
+def _quantiles(ordered: np.ndarray) -> np.ndarray:
+    """Quantiles of rows of ascending numbers, of shape (n, GRID_RESOLUTION)."""
     # As `np.quantile` has it, to the last bit, but of numbers that are in order.
-    place, share = np.divmod(np.linspace(0, 1, GRID_RESOLUTION) * (len(values) - 1), 1)
-    low = values[place.astype(np.intp)]
-    high = values[np.minimum(place.astype(np.intp) + 1, len(values) - 1)]
+    most = ordered.shape[1] - 1
+    place, share = np.divmod(np.linspace(0, 1, GRID_RESOLUTION) * most, 1)
+    place = place.astype(np.intp)
+    low = ordered[:, place].astype(np.float64)
+    high = ordered[:, np.minimum(place + 1, most)].astype(np.float64)
     step = high - low
-    return np.unique(np.where(share < 0.5, low + step * share, high - step * (1 - share)))
+    return np.where(share < 0.5, low + step * share, high - step * (1 - share))
