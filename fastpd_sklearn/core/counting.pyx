@@ -43,24 +43,22 @@ cdef void _free(Found* found) noexcept nogil:
     free(found.leaf_count)
 
 
-cdef int _emit(Found* found, const uint64_t* mask, int64_t n_words, tally weight) noexcept nogil:
+cdef int _reserve(Found* found, int64_t n_words, int64_t more, int64_t item) noexcept nogil:
+    """Make room for more entries, with weights of `item` bytes."""
     cdef uint64_t* masks
     cdef void* weights
-    cdef int64_t room, w
-    if found.size == found.room:
-        room = 2 * found.room + 1024
-        masks = <uint64_t*> realloc(found.masks, room * n_words * sizeof(uint64_t))
-        if masks == NULL:
-            return -1
-        found.masks = masks
-        weights = realloc(found.weights, room * sizeof(tally))
-        if weights == NULL:
-            return -1
-        found.weights, found.room = weights, room
-    for w in range(n_words):
-        found.masks[found.size * n_words + w] = mask[w]
-    (<tally*> found.weights)[found.size] = weight
-    found.size += 1
+    cdef int64_t room
+    if found.size + more <= found.room:
+        return 0
+    room = 2 * found.room + more + 1024
+    masks = <uint64_t*> realloc(found.masks, room * n_words * sizeof(uint64_t))
+    if masks == NULL:
+        return -1
+    found.masks = masks
+    weights = realloc(found.weights, room * item)
+    if weights == NULL:
+        return -1
+    found.weights, found.room = weights, room
     return 0
 
 
@@ -214,7 +212,7 @@ cdef void _count_tree(
     found.leaf_count = <int64_t*> calloc(last_leaf - first_leaf, sizeof(int64_t))
     found.failed = _scratch_init(&scratch, units, first_leaf, last_leaf, sizeof(tally)) < 0
     found.failed |= (
-        numbers_init(&numbers, units, tree) < 0 or sums == NULL
+        numbers_init(&numbers, units, tree, codes.n_rows) < 0 or sums == NULL
         or found.leaf_first == NULL or found.leaf_count == NULL
     )
     while row < codes.n_rows and not found.failed:
@@ -358,7 +356,7 @@ cdef int _fold_by_table(
     int64_t n_occurring, const tally* weights, Scratch* scratch, Found* found,
 ) noexcept nogil:
     cdef int64_t n_masks = <int64_t> 1 << (units.player_start[leaf + 1] - units.player_start[leaf])
-    cdef int64_t e, mask
+    cdef int64_t e, w, mask
     cdef LeafMasks masks
     cdef tally* by_mask = <tally*> scratch.by_mask
     cdef uint64_t* words = scratch.words
@@ -370,13 +368,17 @@ cdef int _fold_by_table(
         for e in range(n_occurring):
             leaf_mask(units, numbers, unit, leaf, scratch.occurring[e], words)
             by_mask[words[0]] += weights[e]
-    memset(words, 0, units.n_words * sizeof(uint64_t))
+    # No more masks occur than patterns do. One that does not is overwritten by the next: which do
+    # could not be foretold.
+    if _reserve(found, units.n_words, min(n_masks, n_occurring) + 1, sizeof(tally)) < 0:
+        return -1
     for mask in range(n_masks):
-        if by_mask[mask] != 0:
-            words[0] = mask
-            if _emit[tally](found, words, units.n_words, by_mask[mask]) < 0:
-                return -1
-            by_mask[mask] = 0
+        found.masks[found.size * units.n_words] = mask
+        for w in range(1, units.n_words):
+            found.masks[found.size * units.n_words + w] = 0
+        (<tally*> found.weights)[found.size] = by_mask[mask]
+        found.size += by_mask[mask] != 0
+        by_mask[mask] = 0
     return 0
 
 
@@ -395,9 +397,14 @@ cdef int _fold_by_keys(
             break
         if first + entry < found.size:
             (<tally*> found.weights)[first + entry] += weights[e]
-        elif _emit[tally](found, scratch.words, units.n_words, weights[e]) < 0:
-            status = -1
+            continue
+        status = _reserve(found, units.n_words, 1, sizeof(tally))
+        if status < 0:
             break
+        memcpy(found.masks + found.size * units.n_words, scratch.words,
+               units.n_words * sizeof(uint64_t))
+        (<tally*> found.weights)[found.size] = weights[e]
+        found.size += 1
     keys_free(&masks)
     return status
 

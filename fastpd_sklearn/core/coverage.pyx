@@ -127,7 +127,7 @@ cdef class EmpiricalCoverage(Coverage):
                 for w in range(self.mask.shape[1]):
                     lacking = ~self.mask[e, w] & _low_bits(size[l] - 64 * w)
                     if lacking:
-                        missed += popcount(lacking)
+                        missed += 1 if lacking & (lacking - 1) == 0 else 2
                         which = 64 * w + lowest_bit(lacking)
                 if missed == 0:
                     full[l] += self.share[e]

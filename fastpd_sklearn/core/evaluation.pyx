@@ -437,7 +437,7 @@ cdef void _list_tree(const Job* job, Batch* batch, int64_t tree) noexcept nogil:
             any_listed = True
     if any_listed and not listed.failed:
         listed.failed = (
-            numbers_init(&listed.numbers, job.units, tree) < 0
+            numbers_init(&listed.numbers, job.units, tree, batch.n_rows) < 0
             or _list_rows(job, tree, batch.first_row, batch.n_rows, listed, tables) < 0
         )
 
@@ -569,7 +569,7 @@ cdef int _fill_table(
 ) noexcept nogil:
     """Add the values of all the unit's leaves; `listed` is NULL where all patterns are meant."""
     cdef int64_t k
-    if _make_scratch(scratch, table.n_patterns, job.n_words) < 0:
+    if _make_scratch(job, unit, table.n_patterns, scratch) < 0:
         return -1
     for k in range(job.units.leaf_start[unit], job.units.leaf_start[unit + 1]):
         if _fill_leaf(job, coverage, unit, job.units.leaf[k], numbers, listed, scratch, table) < 0:
@@ -724,7 +724,7 @@ cdef int64_t _occurring_masks(
     const int32_t* listed, int64_t n_listed, Scratch* scratch,
 ) noexcept nogil:
     """List the leaf's masks that patterns lead to; scratch.index says which is whose."""
-    cdef int64_t r, place, number, n_masks = 0
+    cdef int64_t r, w, place, number, n_masks = 0
     cdef uint64_t* mask
     cdef Keys keys
     cdef LeafMasks at_leaf
@@ -739,8 +739,9 @@ cdef int64_t _occurring_masks(
         mask = scratch.masks + n_masks * job.n_words
         number = listed[r] if listed != NULL else r
         if is_dense:
-            memset(mask, 0, job.n_words * sizeof(uint64_t))
             mask[0] = dense_mask(&at_leaf, number)
+            for w in range(1, job.n_words):
+                mask[w] = 0
         else:
             leaf_mask(job.units, numbers, unit, leaf, number, mask)
         if small:
@@ -778,10 +779,18 @@ cdef void _add_leaf(
                 entry[r * table.width] += value * share[scratch.index[r] * n_terms + i]
 
 
-cdef int _make_scratch(Scratch* scratch, int64_t n_listed, int64_t n_words) noexcept nogil:
-    scratch.by_mask = <int32_t*> malloc(sizeof(int32_t) << TABLE_PLAYERS)
+cdef int _make_scratch(
+    const Job* job, int64_t unit, int64_t n_listed, Scratch* scratch
+) noexcept nogil:
+    cdef int64_t k, leaf, n_players, most = 0
+    for k in range(job.units.leaf_start[unit], job.units.leaf_start[unit + 1]):
+        leaf = job.units.leaf[k]
+        n_players = job.units.player_start[leaf + 1] - job.units.player_start[leaf]
+        if n_players <= TABLE_PLAYERS:
+            most = max(most, n_players)
+    scratch.by_mask = <int32_t*> malloc(sizeof(int32_t) << most)
     scratch.index = <int32_t*> malloc((n_listed + 1) * sizeof(int32_t))
-    scratch.masks = <uint64_t*> malloc((n_listed + 1) * n_words * sizeof(uint64_t))
+    scratch.masks = <uint64_t*> malloc((n_listed + 1) * job.n_words * sizeof(uint64_t))
     if scratch.by_mask == NULL or scratch.index == NULL or scratch.masks == NULL:
         return -1
     return 0

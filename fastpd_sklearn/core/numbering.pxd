@@ -57,7 +57,7 @@ cdef struct DeepUnit:
 
 cdef struct TreeNumbers:
     int64_t first_unit, n_units
-    int64_t most_rows
+    int64_t most_rows        # of a block
     DeepUnit* deep           # by unit of the tree; unused for dense ones
     # Of row r at unit u of the tree, at u * most_rows + r:
     uint16_t* short          # the pattern of a dense unit, the node bits of a deep one
@@ -92,7 +92,9 @@ cdef void unit_patterns(
 ) noexcept nogil
 cdef int64_t n_patterns(const UnitView* units, int64_t unit) noexcept nogil
 
-cdef int numbers_init(TreeNumbers* numbers, const UnitView* units, int64_t tree) noexcept nogil
+cdef int numbers_init(
+    TreeNumbers* numbers, const UnitView* units, int64_t tree, int64_t n_rows
+) noexcept nogil
 cdef void numbers_free(TreeNumbers* numbers) noexcept nogil
 cdef int number_block(
     TreeNumbers* numbers, const Codes* codes, const Tests* tests, const UnitView* units,

@@ -203,13 +203,15 @@ cdef void leaf_masks_init(
         masks.fresh[a] = mask[a] & ~above
 
 
-cdef int numbers_init(TreeNumbers* numbers, const UnitView* units, int64_t tree) noexcept nogil:
-    """Get ready to number the rows of a tree; -1 if there is no memory."""
+cdef int numbers_init(
+    TreeNumbers* numbers, const UnitView* units, int64_t tree, int64_t n_rows
+) noexcept nogil:
+    """Get ready to number so many rows at a tree; -1 if there is no memory."""
     cdef int64_t u
     cdef bint any_deep = False
     numbers.first_unit = units.tree_unit[tree]
     numbers.n_units = units.tree_unit[tree + 1] - numbers.first_unit
-    numbers.most_rows = block_rows(units, tree)
+    numbers.most_rows = min(n_rows, block_rows(units, tree))
     numbers.deep = <DeepUnit*> calloc(numbers.n_units, sizeof(DeepUnit))
     numbers.short = <uint16_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(uint16_t))
     for u in range(numbers.n_units):
