@@ -61,6 +61,10 @@ class Geometry:
     path_start : ndarray of shape (n_leaves + 1,), int64
     path_node, path_left, path_bit : ndarray of int32, uint8, int32
         The tests on the way to leaf ``l``, top down: node, wanted direction, local player.
+    leaf_sizes : ndarray of shape (n_leaves,), int64
+        Number of players of each leaf.
+    n_words : int
+        Number of 64-bit words that hold any leaf's mask.
     """
 
     def __init__(self, left, right, feature, tree_start, player_of_input, n_players):
@@ -69,6 +73,8 @@ class Geometry:
         self.left, self.right = left, right
         self.node_player = np.where(feature >= 0, player_of_input[feature], -1).astype(np.int32)
         _trace(self)
+        self.leaf_sizes = np.diff(self.player_start)
+        self.n_words = max(1, -(-int(self.leaf_sizes.max(initial=0)) // 64))
 
     @property
     def n_leaves(self):
@@ -79,16 +85,6 @@ class Geometry:
     def n_trees(self):
         """Number of trees."""
         return len(self.tree_leaf) - 1
-
-    @property
-    def leaf_sizes(self):
-        """Number of players of each leaf, ndarray of shape (n_leaves,)."""
-        return np.diff(self.player_start)
-
-    @property
-    def n_words(self):
-        """Number of 64-bit words that hold any leaf's mask."""
-        return max(1, -(-int(self.leaf_sizes.max(initial=0)) // 64))
 
 
 def _trace(geometry):

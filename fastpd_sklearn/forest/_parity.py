@@ -7,6 +7,7 @@ from collections.abc import Callable
 import joblib
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 
 from fastpd_sklearn.forest._made_rows import MISSING, PLAIN, UNSEEN, made_rows
 from fastpd_sklearn.forest._pipeline import PipelineMap, PipelineReader
@@ -68,7 +69,10 @@ def check_reading(
         _refuse_if_misread(model, reader.name, np.abs(margins - raw), allowed, kind)
 
     X = X if hasattr(X, "shape") else np.asarray(X)
-    chosen = rng.permutation(X.shape[0])[:_MOST_BACKGROUND_ROWS]
+    n_rows = X.shape[0]
+    chosen = sample_without_replacement(
+        n_rows, min(n_rows, _MOST_BACKGROUND_ROWS), random_state=rng
+    )
     background = take(X, np.sort(chosen))
     raw = _predict_raw(reader, model, reading, background)
     compare(background, raw, "rows of the background")
