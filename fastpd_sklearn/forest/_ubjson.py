@@ -19,7 +19,8 @@ _DTYPES = {
 }
 _CONSTANTS = {ord("Z"): None, ord("T"): True, ord("F"): False}
 _CHAR, _STRING, _PRECISE = b"CSH"
-_OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT, _TYPE, _COUNT = b"[]{}$#"
+_OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT, _TYPE, _COUNT, _LONG = b"[]{}$#L"
+_long = Struct(">q").unpack_from
 
 
 def loads(data: bytes | bytearray):
@@ -74,6 +75,10 @@ def _text(data, at: int) -> tuple[str, int]:
 
 
 def _length(data, at: int) -> tuple[int, int]:
+    if data[at] == _LONG:  # as XGBoost has all of them
+        length = _long(data, at + 1)[0]
+        if length >= 0:
+            return length, at + 9
     number = _NUMBERS.get(data[at])
     length = -1 if number is None else number.unpack_from(data, at + 1)[0]
     if not isinstance(length, int) or length < 0:
