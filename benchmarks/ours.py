@@ -51,6 +51,25 @@ def _read(explainer, values, rows=()) -> Answer:
     return Answer([":".join(term) for term in explainer.terms_], values, True, rows)
 
 
+def shap_fitted(refit: bool):
+    """SHAP by an explainer that is fitted already; with ``refit`` anew before each call."""
+
+    def contender(inputs: Inputs) -> Job:
+        explainer = FastPDExplainer(output="shap", n_jobs=inputs.case.threads)
+
+        def fit():
+            explainer.fit(inputs.model, inputs.background)
+
+        fit()
+        return Job(
+            lambda: (explainer, explainer.transform(inputs.rows)),
+            lambda result: _read(*result, inputs.sample),
+            prepare=fit if refit else lambda: None,
+        )
+
+    return contender
+
+
 pd_values = _explain(FastPDExplainer, "pd")
 shap = _explain(FastPDExplainer, "shap")
 shap_path = _explain(PathDependentExplainer, "shap")

@@ -248,9 +248,16 @@ TASKS = (
     ),
     Task(
         "small",
-        "Interventional SHAP of few rows",
+        "Interventional SHAP of few rows: all of it, and its parts",
         (Case("xgb_6", 100, 1, 50), Case("xgb_6", 1_000, 1_000, 397)),
-        {OURS: ours.shap, "woodelf": peers.woodelf_shap, "shap": peers.shap_shap},
+        {
+            OURS: ours.shap,
+            f"{OURS}: read": ours.read_model,
+            f"{OURS}: first transform": ours.shap_fitted(refit=True),
+            f"{OURS}: transform": ours.shap_fitted(refit=False),
+            "woodelf": peers.woodelf_shap,
+            "shap": peers.shap_shap,
+        },
         quick=True,
     ),
     Task(
