@@ -83,8 +83,9 @@ def make_template(X) -> Template:
     chosen = np.linspace(0, n_rows - 1, min(n_rows, SAMPLE_SIZE)).astype(np.intp)
     sample = _rows.take(X, chosen)
     sample = sample.tocsc() if sparse.issparse(sample) else sample
-    if isinstance(sample, np.ndarray) and sample.dtype.kind in "biuf":
-        points, labelled = _number_points(sample.T), (False,) * n_columns
+    array = _frames.as_array(sample) if _frames.is_frame(sample) else sample
+    if isinstance(array, np.ndarray) and array.dtype.kind in "biuf":
+        points, labelled = _number_points(array.T), (False,) * n_columns
     else:
         points, labelled = zip(*(_column_points(sample, j) for j in range(n_columns)), strict=True)
     row = _rows.take(X, np.zeros(1, dtype=np.intp))

@@ -120,6 +120,31 @@ def is_floating(series) -> bool:
     return getattr(series.dtype, "kind", "O") == "f"
 
 
+def as_array(X) -> np.ndarray | None:
+    """A pandas frame of numbers as a float array, float32 if all of them are.
+
+    Parameters
+    ----------
+    X : data frame of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns), or None
+        Maybe a view. None if a column is no NumPy array of numbers, and for a polars frame.
+    """
+    if not is_pandas(X):
+        return None
+    dtypes = set(X.dtypes)
+    if not all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
+        return None
+    return X.to_numpy(dtype=np.float32 if dtypes == {np.dtype(np.float32)} else np.float64)
+
+
+def from_array(array: np.ndarray, X):
+    """A pandas frame that has the columns of another one, and the values of an array."""
+    return type(X)(array, columns=X.columns, copy=False)
+
+
 def holds_numbers(series) -> bool:
     """Whether the series is numeric, or one of objects that are numbers all the same."""
     if is_numeric(series):

@@ -12,6 +12,9 @@ from sklearn.utils import check_array
 
 from fastpd_sklearn.forest import _frames
 
+MOST_COPIED = 2**22
+"""Values of a data frame up to which it is made one array: larger ones are not to be copied."""
+
 
 @dataclass(frozen=True, eq=False)
 class InputMap:
@@ -347,8 +350,7 @@ class Inputs:
         if not _frames.is_frame(X) and input_map.categories and input_map.codes_as_given is None:
             self._refuse_codes(min(input_map.categories))
         if _frames.is_frame(X):
-            self._check_frame(X)
-            self._X = X
+            self._X = self._open_frame(X)
         elif sparse.issparse(X):
             if input_map.absent is None:
                 raise ValueError(
@@ -558,6 +560,15 @@ class Inputs:
         return _rounded(values, np.asarray(self._map.missing).dtype) == self._map.missing
 
     # -- frames ----------------------------------------------------------------------------
+
+    def _open_frame(self, X):
+        """The frame; a small one of nothing but numbers as an array, which is sooner read."""
+        if not self._map.categories and X.shape[0] * X.shape[1] <= MOST_COPIED:
+            array = _frames.as_array(X)
+            if array is not None:
+                return array
+        self._check_frame(X)
+        return X
 
     def _check_frame(self, X) -> None:
         for j, name in enumerate(X.columns):

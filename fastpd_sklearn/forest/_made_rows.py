@@ -51,8 +51,21 @@ def made_rows(reading: Reading, X, furthest: int, rng: np.random.RandomState) ->
     Yields
     ------
     array, CSR matrix or data frame
-        Blocks of at most ``MOST_ROWS`` rows in all; whole numbers have become floats.
+        Blocks of at most ``MOST_ROWS`` rows in all, of the kind of ``X``; whole numbers have
+        become floats.
     """
+    array = None
+    if _frames.is_frame(X) and not reading.input_map.categories:
+        array = _frames.as_array(X)
+    if array is None:
+        yield from _blocks(reading, X, furthest, rng)
+        return
+    for rows in _blocks(reading, array, furthest, rng):
+        yield _frames.from_array(rows, X)
+
+
+def _blocks(reading: Reading, X, furthest: int, rng: np.random.RandomState) -> Iterator:
+    """Blocks of rows; see :func:`made_rows`."""
     special = _special_values(reading, X, furthest, rng)
     n_values = len(special.home)
     if not n_values:
@@ -306,6 +319,7 @@ def _floating(dtype):
 
 
 # -- putting them into rows ----------------------------------------------------------------
+
 
 def _with_values(X, special: _Special, rows: np.ndarray, which: np.ndarray):
     """``X`` with special values set in some rows; in a frame other columns are kept as is."""

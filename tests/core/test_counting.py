@@ -25,6 +25,7 @@ WEIGHTS = {
     "none": lambda n: None,
     "integers": lambda n: np.arange(n) % 4.0,
     "floats": lambda n: np.random.default_rng(0).random(n),
+    "signed": lambda n: np.array([1.0, -1.0, 2.0])[np.arange(n) % 3],
 }
 
 
@@ -62,6 +63,24 @@ def test_masks_are_counted(name, groups, chunk_nodes, weights):
         truth = {mask: weight for mask, weight in truth.items() if weight}
         assert leaf.keys() == truth.keys()
         assert_allclose([leaf[m] for m in truth], list(truth.values()), rtol=1e-13)
+
+
+@pytest.mark.parametrize("weights", ["none", "signed"])
+def test_rows_in_several_blocks(weights):
+    """Units share room where one block has all rows, which they must not where there are more."""
+    forest = grow(np.random.default_rng(3), 6, 60, n_trees=2)
+    core = core_of(forest)
+    X = inputs_for(forest, 6_000)
+    sample_weight = WEIGHTS[weights](len(X))
+    truth = [Counter() for _ in range(core.geometry.n_leaves)]
+    for first in range(0, len(X), 1_000):
+        part = slice(first, first + 1_000)
+        some = count(core, X[part], None if sample_weight is None else sample_weight[part])
+        for total, leaf in zip(truth, as_counters(*some), strict=True):
+            for mask, weight in leaf.items():
+                total[mask] += weight
+    truth = [{mask: weight for mask, weight in leaf.items() if weight} for leaf in truth]
+    assert as_counters(*count(core, X, sample_weight)) == truth
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)

@@ -229,6 +229,24 @@ def test_missing_numbers_in_frames(series):
     assert_array_equal(single(series, missing=-999.0), [1.5, NAN, NAN])
 
 
+@pytest.mark.parametrize("missing", [NAN, -1.0])
+def test_small_frames_of_numbers_are_read_as_columns_are(missing, monkeypatch):
+    X = pd.DataFrame({"flag": [True, False, True], "whole": [2**53 + 1, -1, 7]})
+    X = X.assign(
+        small=np.array([0.1, -1, NAN], np.float32), half=np.array([0.1, 1, -1], np.float16)
+    ).assign(double=[0.1, np.inf, NAN])
+    for frame in (X, X[["small"]], X[["small", "double"]], X.iloc[:, ::-1]):
+        whole = opened(frame, missing=missing)
+        assert whole.matrix is None or missing is NAN
+        with monkeypatch.context() as patched:
+            patched.setattr("fastpd_sklearn.forest._inputs.MOST_COPIED", 0)
+            by_column = opened(frame, missing=missing)
+            assert by_column.matrix is None
+            columns = [by_column.column(j) for j in range(frame.shape[1])]
+        assert_array_equal(whole.to_array(), np.column_stack(columns).astype(np.float64))
+        assert (whole._X.dtype == np.float32) == (frame.shape[1] == 1)
+
+
 def test_nullable_integers_and_booleans():
     assert_array_equal(single(pd.Series([2**53, None], dtype="Int64")), [2**53, NAN])
     assert_array_equal(single(pd.Series([True, None], dtype="boolean")), [1, NAN])

@@ -242,6 +242,26 @@ def test_made_frames_keep_dtypes():
             assert isinstance(rows["colour"].dtype, pl.Enum)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_made_frames_of_numbers(dtype):
+    model, X = fit_numbers(HistGradientBoostingRegressor(max_iter=5))
+    frame = pd.DataFrame(X.astype(dtype), columns=["a", "b", "c"], index=np.arange(len(X)) + 9)
+    frame["d"] = (np.arange(len(X)) % 5).astype(dtype if dtype is np.float32 else int)
+    before = frame.copy()
+    model.fit(frame, target(X))
+    reading = find_reader(model).read(model)
+    (rows,) = made_rows(reading, frame, UNSEEN, np.random.RandomState(0))
+    assert list(rows.columns) == ["a", "b", "c", "d"]
+    assert set(rows.dtypes) == {np.dtype(dtype)}
+    forest = reading.forest
+    for j in range(4):
+        t = forest.threshold[(forest.feature == j) & np.isfinite(forest.threshold)].astype(dtype)
+        for value in (t, np.nextafter(t, dtype(-np.inf)), np.nextafter(t, dtype(np.inf))):
+            assert np.isin(value, rows.iloc[:, j]).all()
+    pd.testing.assert_frame_equal(frame, before)
+    check(model, frame)
+
+
 def test_wide_data_come_in_blocks():
     rng = np.random.default_rng(0)
     X = sparse.random(60, 20_000, density=0.01, format="csr", random_state=0)
