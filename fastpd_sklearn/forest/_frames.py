@@ -142,7 +142,9 @@ def as_array(X) -> np.ndarray | None:
 
 def from_array(array: np.ndarray, X):
     """A pandas frame that has the columns of another one, and the values of an array."""
-    return type(X)(array, columns=X.columns, copy=False)
+    import pandas
+
+    return pandas.DataFrame(array, columns=X.columns, copy=False)
 
 
 def holds_numbers(series) -> bool:
