@@ -3,36 +3,8 @@
 #ifndef FASTPD_JUMPS_H
 #define FASTPD_JUMPS_H
 
+#include "jump_program.h"
 #include "walking.h"
-
-/* Rows of a block, a constant: loops of a length that is known are unrolled, and sums do not depend
- * on which curves are made together. */
-enum { LANES = 64 };
-
-/* mask[mask] = 255 where the code at `offset` lies in [low, low + span], a cyclic interval. */
-typedef struct {
-    int64_t offset;
-    uint32_t low, span;
-    int32_t mask, node;
-} LaneTest;
-
-/* way[target] = way[source] where the mask, or its complement by `flip`, is set. */
-typedef struct {
-    int32_t source, mask, flip, target;
-} LaneWay;
-
-/* The value of a subtree: a register (0), a constant (1), or one of two constants, by a mask (2):
- * that of a node above two leaves is not worth a trip to memory. */
-typedef struct {
-    int32_t kind, place, left, right;
-} LaneValue;
-
-/* What a node does with the values of its children: value[target] = left where the mask is set,
- * else right; curve[cell] += right - left where the way is set. */
-typedef struct {
-    LaneValue left, right;
-    int32_t mask, way, target, cell;
-} LaneStep;
 
 #define DEFINE_LANE_TEST(NAME, CODE)                                                       \
     CLONES static void lane_tests_##NAME(const LaneTest *test, int64_t n, const uint8_t *codes, \
@@ -106,12 +78,6 @@ CLONES static void lane_ways(const LaneWay *way, int64_t n, const uint8_t *masks
     DO(1, 2, 1, 1) DO(2, 0, 1, 1) DO(2, 1, 1, 1) DO(2, 2, 1, 1)
 
 FOR_LANE_KINDS(DEFINE_LANE_STEPS)
-
-/* Steps of one kind: that of the left, of the right, whether there are values and jumps. */
-static inline int lane_kind(int left, int right, int has_value, int has_jump)
-{
-    return left << 4 | right << 2 | has_value << 1 | has_jump;
-}
 
 static void lane_steps(int kind, const LaneStep *step, int64_t n, const double *fixed, int64_t stride,
                        const uint8_t *masks, const uint8_t *ways, double *values, double *curve)

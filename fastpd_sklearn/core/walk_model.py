@@ -10,7 +10,8 @@ import numpy as np
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.forest_bins import bins_of
 from fastpd_sklearn.core.ice import Individual
-from fastpd_sklearn.core.jumps import DEEPEST, Jumps, most_steps
+from fastpd_sklearn.core.jump_program import DEEPEST, most_steps
+from fastpd_sklearn.core.jumps import Jumps
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.single_walk import single_components
 from fastpd_sklearn.core.walk import pair_components

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from fastpd_sklearn.core.jumps import DEEPEST, Jumps, most_steps, response_sums
+from fastpd_sklearn.core.jump_program import DEEPEST, most_steps
+from fastpd_sklearn.core.jumps import Jumps, response_sums
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.forest._forest import ForestBuilder
