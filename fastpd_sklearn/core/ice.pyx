@@ -31,9 +31,12 @@ from fastpd_sklearn.core.routing import BinnedRows
 cdef extern from "walking.h" nogil:
     void add_to(double*, const double*, int64_t)
     void add_shift(double*, const double*, double, int64_t)
-    void write_sums(
-        const double*, int64_t, int64_t, int64_t, double, double*, int64_t
-    )
+    ctypedef struct Layout:
+        const int32_t* first
+        const int32_t* position
+        int64_t row_step
+        int64_t step
+    void write_sums(const double*, int64_t, int64_t, int64_t, double, const Layout*, double*)
     double weighted_sum(const double*, const double*, int64_t)
     enum:
         LINK_IDENTITY
@@ -55,6 +58,26 @@ LINKS = {
     "softmax": LINK_SOFTMAX,
 }
 """Inverse links that are applied without Python, by the names that heads have."""
+
+
+def list_places(cell, int64_t n_cells):
+    """Where each of some cells is found, as `Layout` has it.
+
+    Parameters
+    ----------
+    cell : ndarray of shape (n_places,), int
+        By place; below ``n_cells``.
+    n_cells : int
+
+    Returns
+    -------
+    first : ndarray of shape (n_cells + 1,), int32
+    position : ndarray of shape (n_places,), int32
+        Places of cell c are ``position[first[c]:first[c + 1]]``.
+    """
+    position = np.argsort(cell, kind="stable").astype(np.int32)
+    first = np.searchsorted(np.asarray(cell)[position], np.arange(n_cells + 1))
+    return first.astype(np.int32), position
 
 
 cdef struct Frame:
@@ -82,6 +105,9 @@ cdef struct Job:
     const int32_t* leaf     # leaf[tree * leaf_step + row]: where rows arrive as they are, or NULL
     int64_t leaf_step
     int32_t* leaf_out       # where to write these, and nothing else; or NULL
+    double* out             # out[output * out_step + ...]: curves by `layout`, or NULL
+    int64_t out_step
+    Layout layout
 
 
 cdef struct Scratch:
@@ -308,9 +334,9 @@ cdef void _next_margins(const Job* job, int64_t a, int64_t b, Scratch* scratch) 
 
 
 cdef void _write_curves(
-    const Job* job, int64_t first_row, int64_t m, Scratch* scratch, double* out
+    const Job* job, int64_t first_row, int64_t m, Scratch* scratch
 ) noexcept nogil:
-    """out[(output * n_rows + row) * cells + cell], from the differences of a block."""
+    """Write the curves of a block from its differences."""
     cdef int64_t a, k, r, group, rows = job.rows, cells = job.cells, width = job.size[1]
     cdef double* curve
     cdef double* target
@@ -321,9 +347,10 @@ cdef void _write_curves(
         for a in range(job.size[0]):
             for group in range((m + LEAST_ROWS - 1) // LEAST_ROWS):
                 r = group * LEAST_ROWS
-                target = out + (k * job.codes.n_rows + first_row + r) * cells + a * width
+                target = job.out + k * job.out_step + (first_row + r) * job.layout.row_step
                 write_sums(curve + a * width * rows + r, rows, width,
-                           min(<int64_t> LEAST_ROWS, m - r), job.intercept[k], target, cells)
+                           min(<int64_t> LEAST_ROWS, m - r), job.intercept[k], &job.layout,
+                           target + a * width * job.layout.step)
 
 
 cdef void _respond(const Job* job, int link, Scratch* scratch, double* response) noexcept nogil:
@@ -332,19 +359,16 @@ cdef void _respond(const Job* job, int link, Scratch* scratch, double* response)
     apply_link(link, response, n_outputs, rows)
 
 
-cdef int _fill_group(
-    const Job* job, int64_t first_block, int64_t last_block, double* out
-) noexcept nogil:
-    """The curves of some blocks of rows; NULL for leaves alone."""
+cdef int _fill_group(const Job* job, int64_t first_block, int64_t last_block) noexcept nogil:
+    """The curves of some blocks of rows, or their leaves."""
     cdef int64_t block, row
     cdef Scratch scratch
     cdef int status = _scratch_init(&scratch, job)
     for block in range(first_block, last_block if status == 0 else first_block):
         row = block * job.rows
         _differences(job, row, min(job.rows, job.codes.n_rows - row), &scratch)
-        if out == NULL:
-            continue
-        _write_curves(job, row, min(job.rows, job.codes.n_rows - row), &scratch, out)
+        if job.out != NULL:
+            _write_curves(job, row, min(job.rows, job.codes.n_rows - row), &scratch)
     _scratch_free(&scratch)
     return status
 
@@ -468,41 +492,48 @@ cdef class Individual:
         status_array = np.zeros(n_blocks, np.int32)
         cdef int32_t[::1] status = status_array
         for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            status[block] = _fill_group(&job, block, block + 1, NULL)
+            status[block] = _fill_group(&job, block, block + 1)
         self._check(status_array, 1)
         return found
 
-    def curves(self, BinnedRows rows, int n_threads, out=None, leaves=None):
+    def curves(self, BinnedRows rows, int n_threads, out=None, leaves=None, place=None):
         """Margins of every row at all points.
 
         Parameters
         ----------
         rows : BinnedRows
         n_threads : int
-        out : ndarray of shape (n_outputs, n_rows, n_cells), float64, C order, default=None
-            Where to write them.
+        out : ndarray of shape (n_outputs, n_rows, n_cells), float64, default=None
+            Where to write them; it need not be contiguous.
         leaves : ndarray of shape (n_trees, n_rows), int32, default=None
             From :meth:`leaves`, where they are known already.
+        place : ndarray of shape (n_cells,), int, default=None
+            The point that each cell is for, where there is one player; all points in order if not
+            given, those of the second player varying fastest.
 
         Returns
         -------
         ndarray of shape (n_outputs, n_rows, n_cells), float64
-            The points of the second player vary fastest.
         """
         cdef Job job = self._job(rows, leaves)
         if out is None:
-            out = np.empty((job.trees.n_outputs, job.codes.n_rows, job.cells))
-        cdef double[:, :, ::1] target = out
+            n_cells = job.cells if place is None else len(place)
+            out = np.empty((job.trees.n_outputs, job.codes.n_rows, n_cells))
+        cdef double[:, :, :] target = out
         cdef int64_t n_blocks = (job.codes.n_rows + job.rows - 1) // job.rows
         cdef int64_t n_groups = min(n_blocks, <int64_t> MOST_GROUPS), g
         status_array = np.zeros(n_groups + 1, np.int32)
         cdef int32_t[::1] status = status_array
         if not out.size:
             return out
+        listed = list_places(np.arange(job.size[1]) if place is None else place, job.size[1])
+        cdef const int32_t[::1] first = listed[0], position = listed[1]
+        job.layout.first, job.layout.position = &first[0], &position[0]
+        job.out, job.out_step = &target[0, 0, 0], target.strides[0] // sizeof(double)
+        job.layout.row_step = target.strides[1] // sizeof(double)
+        job.layout.step = target.strides[2] // sizeof(double)
         for g in prange(n_groups, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            status[g] = _fill_group(
-                &job, g * n_blocks // n_groups, (g + 1) * n_blocks // n_groups, &target[0, 0, 0]
-            )
+            status[g] = _fill_group(&job, g * n_blocks // n_groups, (g + 1) * n_blocks // n_groups)
         self._check(status_array, job.cells)
         return out
 

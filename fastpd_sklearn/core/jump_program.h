@@ -15,9 +15,9 @@ typedef struct {
     int32_t mask, node;
 } LaneTest;
 
-/* way[target] = way[source] where the mask, or its complement by `flip`, is set. */
+/* way[left] = way[source] where the mask is set, way[right] where it is not. */
 typedef struct {
-    int32_t source, mask, flip, target;
+    int32_t source, mask, left, right;
 } LaneWay;
 
 /* The value of a subtree: a register (0), a constant (1), or one of two constants, by a mask (2):

@@ -16,8 +16,8 @@ cdef extern from "jump_program.h" nogil:
     ctypedef struct LaneWay:
         int32_t source
         int32_t mask
-        int32_t flip
-        int32_t target
+        int32_t left
+        int32_t right
     ctypedef struct LaneValue:
         int32_t kind
         int32_t place

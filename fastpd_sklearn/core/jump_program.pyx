@@ -27,6 +27,7 @@ cdef enum:
     REGISTER = 0         # kinds of values, see jump_program.h
     FIXED = 1
     CHOSEN = 2
+    UNUSED = -1          # a way that nobody looks at
     N_KINDS = 64         # of steps
     LEAST_ROOM = 256     # of arrays that grow
 
@@ -108,13 +109,13 @@ cdef inline void _put_jump(
 
 
 cdef inline void _put_way(
-    Program* p, int32_t source, int32_t mask, int32_t flip, int32_t target
+    Program* p, int32_t source, int32_t mask, int32_t left, int32_t right
 ) noexcept nogil:
     p.way = <LaneWay*> _grown(p.way, p.n_ways, &p.way_room, sizeof(LaneWay), &p.status)
     if p.status:
         return
     p.way[p.n_ways].source, p.way[p.n_ways].mask = source, mask
-    p.way[p.n_ways].flip, p.way[p.n_ways].target = flip, target
+    p.way[p.n_ways].left, p.way[p.n_ways].right = left, right
     p.n_ways += 1
 
 
@@ -193,11 +194,14 @@ cdef int32_t _free_way(Builder* b, int32_t i, int32_t top) noexcept nogil:
         b.needs_mask[below] = True
         late = b.late + b.n_late
         late.source, late.mask = way, below
-        late.flip = 0 if _child(b, below, True) == child else 255
         if way == top:
             way = b.n_ways
             b.n_ways += 1
-        late.target = way
+        late.left, late.right = UNUSED, UNUSED
+        if _child(b, below, True) == child:
+            late.left = way
+        else:
+            late.right = way
         b.n_late += 1
     b.free_way[i] = way
     return way
@@ -282,18 +286,25 @@ cdef void _add_player(
 
 
 cdef void _add_ways(Builder* b, Program* p) noexcept nogil:
-    cdef int32_t i, parent
+    cdef int32_t i, left, right
     cdef int64_t k
+    cdef LaneWay late
+    cdef int32_t unused = b.n_ways  # where goes what nobody looks at
     for i in range(b.n_nodes - 1, 0, -1):
         if b.needs_way[i]:
             b.needs_way[b.parent[i]] = b.needs_mask[b.parent[i]] = True
-    for i in range(1, b.n_nodes):  # all rows arrive at the root
-        if b.needs_way[i]:
-            parent = b.parent[i]
-            _put_way(p, parent, parent, 0 if _child(b, parent, True) == i else 255, i)
+    for i in range(b.n_nodes):  # all rows arrive at the root
+        if _is_leaf(b, i):
+            continue
+        left, right = _child(b, i, True), _child(b, i, False)
+        if b.needs_way[left] or b.needs_way[right]:
+            _put_way(p, i, i, left if b.needs_way[left] else unused,
+                     right if b.needs_way[right] else unused)
     for k in range(b.n_late):
-        _put_way(p, b.late[k].source, b.late[k].mask, b.late[k].flip, b.late[k].target)
-    p.most_ways = max(p.most_ways, <int64_t> b.n_ways)
+        late = b.late[k]
+        _put_way(p, late.source, late.mask, unused if late.left == UNUSED else late.left,
+                 unused if late.right == UNUSED else late.right)
+    p.most_ways = max(p.most_ways, <int64_t> b.n_ways + 1)
 
 
 cdef inline int32_t _kind_of_test(const Node* node, uint8_t width) noexcept nogil:

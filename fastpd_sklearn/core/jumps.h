@@ -11,9 +11,10 @@
                                          uint8_t *masks)                                   \
     {                                                                                      \
         for (int64_t i = 0; i < n; i++) {                                                  \
-            const CODE *__restrict code = (const CODE *)(codes + test[i].offset);            \
+            const CODE *code = (const CODE *)(codes + test[i].offset);            \
             const CODE low = (CODE)test[i].low, span = (CODE)test[i].span;                 \
-            uint8_t *__restrict mask = masks + test[i].mask * LANES;                         \
+            uint8_t *mask = masks + test[i].mask * LANES;                         \
+            INDEPENDENT                                                                    \
             for (int r = 0; r < LANES; r++)                                                \
                 mask[r] = (CODE)(code[r] - low) <= span ? 255 : 0;                         \
         }                                                                                  \
@@ -28,10 +29,12 @@ CLONES static void lane_ways(const LaneWay *way, int64_t n, const uint8_t *masks
     for (int64_t i = 0; i < n; i++) {
         const uint8_t *source = ways + way[i].source * LANES;
         const uint8_t *mask = masks + way[i].mask * LANES;
-        const uint8_t flip = (uint8_t)way[i].flip;
-        uint8_t *target = ways + way[i].target * LANES;
-        for (int r = 0; r < LANES; r++)
-            target[r] = source[r] & (mask[r] ^ flip);
+        uint8_t *left = ways + way[i].left * LANES, *right = ways + way[i].right * LANES;
+        INDEPENDENT
+        for (int r = 0; r < LANES; r++) {
+            left[r] = source[r] & mask[r];
+            right[r] = source[r] & ~mask[r];
+        }
     }
 }
 
@@ -50,14 +53,15 @@ CLONES static void lane_ways(const LaneWay *way, int64_t n, const uint8_t *masks
             const double b = (LEFT) == 2 ? LANE_FIXED(s->left.right) : 0.0;                \
             const double c = (RIGHT) ? LANE_FIXED(s->right.left) : 0.0;                    \
             const double d = (RIGHT) == 2 ? LANE_FIXED(s->right.right) : 0.0;              \
-            const double *__restrict x = values + ((LEFT) ? 0 : s->left.place * LANES);    \
-            const double *__restrict y = values + ((RIGHT) ? 0 : s->right.place * LANES);  \
-            const uint8_t *__restrict at_x = masks + ((LEFT) == 2 ? s->left.place * LANES : 0); \
-            const uint8_t *__restrict at_y = masks + ((RIGHT) == 2 ? s->right.place * LANES : 0); \
-            const uint8_t *__restrict mask = masks + ((HAS_VALUE) ? s->mask * LANES : 0);  \
-            const uint8_t *__restrict way = ways + ((HAS_JUMP) ? s->way * LANES : 0);      \
-            double *__restrict value = values + ((HAS_VALUE) ? s->target * LANES : 0);     \
-            double *__restrict jump = curve + ((HAS_JUMP) ? (int64_t)s->cell * LANES : 0); \
+            const double *x = values + ((LEFT) ? 0 : s->left.place * LANES);    \
+            const double *y = values + ((RIGHT) ? 0 : s->right.place * LANES);  \
+            const uint8_t *at_x = masks + ((LEFT) == 2 ? s->left.place * LANES : 0); \
+            const uint8_t *at_y = masks + ((RIGHT) == 2 ? s->right.place * LANES : 0); \
+            const uint8_t *mask = masks + ((HAS_VALUE) ? s->mask * LANES : 0);  \
+            const uint8_t *way = ways + ((HAS_JUMP) ? s->way * LANES : 0);      \
+            double *value = values + ((HAS_VALUE) ? s->target * LANES : 0);     \
+            double *jump = curve + ((HAS_JUMP) ? (int64_t)s->cell * LANES : 0); \
+            INDEPENDENT                                                                    \
             for (int r = 0; r < LANES; r++) {                                              \
                 const double left = LANE_VALUE(LEFT, x, a, b, at_x);                       \
                 const double right = LANE_VALUE(RIGHT, y, c, d, at_y);                     \
@@ -108,11 +112,23 @@ CLONES static void lane_add(double *out, const double *x, const double *y)
         out[r] = x[r] + y[r];
 }
 
-/* out[r * step] = x[r] for the first m rows. */
-static inline void lane_write(const double *x, int64_t m, double *out, int64_t step)
+/* Curves of the first m rows, x[c * LANES + r] + shift[r], eight rows at a time. */
+CLONES static void lane_write(const double *x, int64_t cells, int64_t m, const double *shift,
+                              const Layout *to, double *out)
 {
-    for (int64_t r = 0; r < m; r++)
-        out[r * step] = x[r];
+    for (int64_t first = 0; first < m; first += 8) {
+        const int64_t n = m - first < 8 ? m - first : 8;
+        double *const rows = out + first * to->row_step;
+        double value[8];
+        for (int64_t c = 0; c < cells; c++) {
+            for (int r = 0; r < 8; r++)
+                value[r] = x[c * LANES + first + r] + shift[first + r];
+            if (n == 8)
+                put_cell(value, 8, to, c, rows);
+            else
+                put_cell(value, n, to, c, rows);
+        }
+    }
 }
 
 #endif

@@ -18,7 +18,7 @@ What missing values do is one more jump, from the code that goes with them at mo
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from fastpd_sklearn.core.jump_program cimport (
@@ -29,7 +29,7 @@ from fastpd_sklearn.core.walking cimport Trees, TreesView, row_goes_left
 
 import numpy as np
 
-from fastpd_sklearn.core.ice import LINKS
+from fastpd_sklearn.core.ice import LINKS, list_places
 from fastpd_sklearn.core.jump_program import DEEPEST
 
 cdef extern from "jumps.h" nogil:
@@ -43,15 +43,26 @@ cdef extern from "jumps.h" nogil:
     )
     void lane_sums(double*, int64_t)
     void lane_add(double*, const double*, const double*)
-    void lane_write(const double*, int64_t, double*, int64_t)
+    ctypedef struct Layout:
+        const int32_t* first
+        const int32_t* position
+        int64_t row_step
+        int64_t step
+    void lane_write(
+        const double*, int64_t, int64_t, const double*, const Layout*, double*
+    )
     double weighted_sum(const double*, const double*, int64_t)
+    enum:
+        LINK_IDENTITY
     void apply_link(int, double*, int64_t, int64_t)
 
 cdef enum:
     MOST_GROUPS = 64     # of blocks whose sums are added up apart; it must not depend on threads
+    MOST_CELLS = 16      # that are responded to at a time: an inverse link takes a run-up
 
 
 cdef struct Scratch:
+    char* room              # for all that follows
     uint8_t* codes          # of the block, slot by slot
     uint8_t* masks          # by node of a tree: 255 where a row goes left
     uint8_t* ways           # by node and more: 255 where a row arrives
@@ -59,8 +70,14 @@ cdef struct Scratch:
     double* curve           # curve[(output * n_cells + cell) * LANES + row]
     double* margin          # margin[output * LANES + row]: the prediction
     double* shift           # the same, less the curve at the row's own code
-    double* response
+    double* response        # response[(output * n + cell) * LANES + row], and room for one more output
     double* weight
+
+
+cdef struct Target:
+    double* out             # out[output * out_step + ...], by the layout
+    int64_t out_step
+    Layout layout
 
 
 cdef struct Job:
@@ -75,39 +92,39 @@ cdef struct Job:
     int64_t n_curves
     const int32_t* player   # by curve
     const int32_t* slot
-    const int32_t* first    # points of curve k are those from first[k] on
+    # For sums: points of curve k are those from first[k] on.
+    const int32_t* first
     const int32_t* cell     # by point
+    # For curves: where they are written.
+    const Target* target    # by curve
+
+
+cdef int64_t _lay_out(Scratch* s, const Job* job, char* start) noexcept nogil:
+    """Give all arrays a place, from an address on; how many bytes they take."""
+    cdef int64_t n_outputs = job.trees.n_outputs, row = LANES * sizeof(double)
+    cdef const Program* p = job.program
+    cdef char* at = start
+    s.codes, at = <uint8_t*> at, at + job.code_bytes + LANES
+    s.masks, at = <uint8_t*> at, at + p.most_nodes * LANES
+    s.ways, at = <uint8_t*> at, at + p.most_ways * LANES
+    s.values, at = <double*> at, at + p.most_values * job.trees.n_values * row
+    s.curve, at = <double*> at, at + (n_outputs * job.n_cells + 1) * row
+    s.margin, at = <double*> at, at + n_outputs * row
+    s.shift, at = <double*> at, at + n_outputs * row
+    s.response, at = <double*> at, at + (n_outputs + 1) * MOST_CELLS * row
+    s.weight, at = <double*> at, at + row
+    return at - start
 
 
 cdef int _scratch_init(Scratch* s, const Job* job) noexcept nogil:
-    cdef int64_t n_outputs = job.trees.n_outputs
-    cdef const Program* p = job.program
-    s.codes = <uint8_t*> calloc(job.code_bytes + 8, 1)
-    s.masks = <uint8_t*> malloc(p.most_nodes * LANES)
-    s.ways = <uint8_t*> malloc(p.most_ways * LANES)
-    s.values = <double*> malloc(p.most_values * job.trees.n_values * LANES * sizeof(double))
-    s.curve = <double*> malloc((n_outputs * job.n_cells + 1) * LANES * sizeof(double))
-    s.margin = <double*> malloc(n_outputs * LANES * sizeof(double))
-    s.shift = <double*> malloc(n_outputs * LANES * sizeof(double))
-    s.response = <double*> malloc((n_outputs + 1) * LANES * sizeof(double))
-    s.weight = <double*> malloc(LANES * sizeof(double))
-    return -1 if (
-        s.codes == NULL or s.masks == NULL or s.ways == NULL or s.values == NULL
-        or s.curve == NULL or s.margin == NULL or s.shift == NULL or s.response == NULL
-        or s.weight == NULL
-    ) else 0
-
-
-cdef void _scratch_free(Scratch* s) noexcept nogil:
-    free(s.codes)
-    free(s.masks)
-    free(s.ways)
-    free(s.values)
-    free(s.curve)
-    free(s.margin)
-    free(s.shift)
-    free(s.response)
-    free(s.weight)
+    """Arrays that begin with a cache line, as all of their rows do: a vector that lies across two
+    lines takes twice as long."""
+    s.room = <char*> malloc(_lay_out(s, job, NULL) + LANES)
+    if s.room == NULL:
+        return -1
+    _lay_out(s, job, s.room + (LANES - <size_t> s.room % LANES))
+    memset(s.codes, 0, job.code_bytes)
+    return 0
 
 
 cdef void _take_block(const Job* job, int64_t row, int64_t m, Scratch* s) noexcept nogil:
@@ -203,25 +220,26 @@ cdef double* _finish_curve(
     return cells
 
 
-cdef const double* _finish_outputs(const Job* job, int64_t curve, const Scratch* s) noexcept nogil:
+cdef double* _finish_outputs(const Job* job, int64_t curve, const Scratch* s) noexcept nogil:
     """From jumps to a curve in all outputs; the cells of the first one."""
     cdef int64_t k
-    cdef const double* cells = NULL
+    cdef double* cells = NULL
     for k in range(job.trees.n_outputs - 1, -1, -1):
         cells = _finish_curve(job, curve, k, s)
     return cells
 
 
-cdef inline void _respond_at(
-    const Job* job, const double* cells, int64_t point, int link, const Scratch* s
+cdef void _respond(
+    const Job* job, const double* cells, const int32_t* cell, int64_t n, int link, const Scratch* s
 ) noexcept nogil:
-    """The responses of a block at a point of a curve."""
-    cdef int64_t k, step = job.n_cells * LANES
+    """The responses of a block at some cells of a curve."""
+    cdef int64_t k, i, step = job.n_cells * LANES
+    cdef double* response = s.response
     for k in range(job.trees.n_outputs):
-        lane_add(
-            s.response + k * LANES, cells + k * step + job.cell[point] * LANES, s.shift + k * LANES
-        )
-    apply_link(link, s.response, job.trees.n_outputs, LANES)
+        for i in range(n):
+            lane_add(response, cells + k * step + cell[i] * LANES, s.shift + k * LANES)
+            response += LANES
+    apply_link(link, s.response, job.trees.n_outputs, n * LANES)
 
 
 cdef int _sum_group(
@@ -229,7 +247,7 @@ cdef int _sum_group(
     double* total,
 ) noexcept nogil:
     """total[output * n_points + point]: weighted sums over some blocks of rows."""
-    cdef int64_t block, row, m, r, curve, i, k
+    cdef int64_t block, row, m, r, curve, i, j, k, n
     cdef int64_t n_outputs = job.trees.n_outputs, n_points = job.first[job.n_curves]
     cdef const double* cells
     cdef Scratch scratch
@@ -245,42 +263,87 @@ cdef int _sum_group(
         _fill_jumps(job, &scratch)
         for curve in range(job.n_curves):
             cells = _finish_outputs(job, curve, &scratch)
-            for i in range(job.first[curve], job.first[curve + 1]):
-                _respond_at(job, cells, i, link, &scratch)
+            i = job.first[curve]
+            while i < job.first[curve + 1]:
+                n = min(<int64_t> MOST_CELLS, job.first[curve + 1] - i)
+                _respond(job, cells, job.cell + i, n, link, &scratch)
                 for k in range(n_outputs):
-                    total[k * n_points + i] += weighted_sum(
-                        scratch.response + k * LANES, scratch.weight, LANES
-                    )
-    _scratch_free(&scratch)
+                    for j in range(n):
+                        total[k * n_points + i + j] += weighted_sum(
+                            scratch.response + (k * n + j) * LANES, scratch.weight, LANES
+                        )
+                i += n
+    free(scratch.room)
     return status
 
 
-cdef int _write_group(
-    const Job* job, int64_t first_block, int64_t last_block, int link, double* out
+cdef void _put_responses(
+    const Job* job, double* cells, const int32_t* cell, int64_t n, int link, const Scratch* s
 ) noexcept nogil:
-    """out[n_outputs * n_rows * first[curve] + (output * n_rows + row) * (points of it) + point]."""
-    cdef int64_t block, row, m, curve, i, k, n_points
-    cdef int64_t n_outputs = job.trees.n_outputs, n_rows = job.codes.n_rows
-    cdef const double* cells
-    cdef double* target
+    """Responses in place of a curve's numbers at some cells."""
+    cdef int64_t k, i, step = job.n_cells * LANES
+    _respond(job, cells, cell, n, link, s)
+    for k in range(job.trees.n_outputs):
+        for i in range(n):
+            memcpy(cells + k * step + cell[i] * LANES, s.response + (k * n + i) * LANES,
+                   LANES * sizeof(double))
+
+
+cdef void _respond_where_written(
+    const Job* job, int64_t curve, double* cells, int link, const Scratch* s
+) noexcept nogil:
+    """Responses in place of a curve's numbers, and no shift."""
+    cdef int64_t n = 0
+    cdef int32_t c
+    cdef int32_t[MOST_CELLS] cell
+    cdef const int32_t* first = job.target[curve].layout.first
+    for c in range(job.columns.n_codes[job.player[curve]] + 1):
+        if first[c] == first[c + 1]:
+            continue
+        cell[n] = c
+        n += 1
+        if n == MOST_CELLS:
+            _put_responses(job, cells, cell, n, link, s)
+            n = 0
+    _put_responses(job, cells, cell, n, link, s)
+    memset(s.shift, 0, job.trees.n_outputs * LANES * sizeof(double))
+
+
+cdef int _write_group(
+    const Job* job, int64_t first_block, int64_t last_block, int link
+) noexcept nogil:
+    """The curves of some blocks of rows, to their targets."""
+    cdef int64_t block, row, m, curve, k
+    cdef double* cells
+    cdef const Target* to
     cdef Scratch scratch
     cdef int status = _scratch_init(&scratch, job)
     for block in range(first_block, last_block if status == 0 else first_block):
         row = block * LANES
-        m = min(<int64_t> LANES, n_rows - row)
+        m = min(<int64_t> LANES, job.codes.n_rows - row)
         _take_block(job, row, m, &scratch)
         _fill_jumps(job, &scratch)
         for curve in range(job.n_curves):
             cells = _finish_outputs(job, curve, &scratch)
-            n_points = job.first[curve + 1] - job.first[curve]
-            target = out + n_outputs * n_rows * job.first[curve]
-            for i in range(n_points):
-                _respond_at(job, cells, job.first[curve] + i, link, &scratch)
-                for k in range(n_outputs):
-                    lane_write(scratch.response + k * LANES, m,
-                               target + (k * n_rows + row) * n_points + i, n_points)
-    _scratch_free(&scratch)
+            if link != LINK_IDENTITY:
+                _respond_where_written(job, curve, cells, link, &scratch)
+            to = job.target + curve
+            for k in range(job.trees.n_outputs):
+                lane_write(cells + k * job.n_cells * LANES,
+                           job.columns.n_codes[job.player[curve]] + 1, m, scratch.shift + k * LANES,
+                           &to.layout, to.out + k * to.out_step + row * to.layout.row_step)
+    free(scratch.room)
     return status
+
+
+cdef void _aim(Target* target, double[:, :, :] out, listed) except *:
+    cdef const int32_t[::1] first = listed[0], position = listed[1]
+    target.layout.first = &first[0]
+    target.layout.position = &position[0] if len(position) else NULL
+    target.out = &out[0, 0, 0] if out.size else NULL
+    target.out_step = out.strides[0] // sizeof(double)
+    target.layout.row_step = out.strides[1] // sizeof(double)
+    target.layout.step = out.strides[2] // sizeof(double)
 
 
 def response_sums(margins, sample_weight, link):
@@ -452,44 +515,42 @@ cdef class Jumps:
             out += total_array[g]
         return np.split(out[:size].reshape(self.trees.n_outputs, -1), first_array[1:len(cells)], axis=1)
 
-    def curves(self, BinnedRows rows, margins, cells, link, int n_threads):
+    def curves(self, BinnedRows rows, margins, cells, link, int n_threads, out):
         """The response of every row along every curve.
 
         Parameters
         ----------
         rows, margins, cells, link, n_threads
             As for :meth:`sums`.
-
-        Returns
-        -------
-        list of ndarray of shape (n_outputs, n_rows, n_cells), float64
+        out : list of ndarray of shape (n_outputs, n_rows, n_cells), float64
+            By curve, where to write it; they need not be contiguous.
         """
         cdef Job job = self._job(rows, margins)
         cdef const int32_t[::1] players = self._players, slots = self._slots
-        first_array = np.concatenate([[0], np.cumsum([len(c) for c in cells])]).astype(np.int32)
-        cdef const int32_t[::1] first = first_array
-        cdef const int32_t[::1] cell = np.concatenate([*cells, [0]]).astype(np.int32)
-        job.player, job.slot, job.first, job.cell = &players[0], &slots[0], &first[0], &cell[0]
+        job.player, job.slot = &players[0], &slots[0]
         cdef int which = LINKS[link]
         cdef int64_t n_blocks = (rows.n_rows + LANES - 1) // LANES
         cdef int64_t n_groups = min(n_blocks, <int64_t> MOST_GROUPS), g
-        flat = np.empty(int(self.trees.n_outputs * rows.n_rows * first_array[len(cells)]))
-        cdef double[::1] target = flat
         status_array = np.zeros(n_groups + 1, np.int32)
         cdef int32_t[::1] status = status_array
-        if flat.size:
+        listed = [
+            list_places(cell, self._n_codes[player] + 1)
+            for cell, player in zip(cells, self._players, strict=True)
+        ]
+        cdef Target* target = <Target*> malloc(job.n_curves * sizeof(Target))
+        if target == NULL:
+            raise MemoryError("no memory for places of curves")
+        try:
+            for g in range(job.n_curves):
+                _aim(&target[g], out[g], listed[g])
+            job.target = target
             for g in prange(n_groups, nogil=True, num_threads=n_threads, schedule="dynamic"):
                 status[g] = _write_group(
-                    &job, g * n_blocks // n_groups, (g + 1) * n_blocks // n_groups, which,
-                    &target[0],
+                    &job, g * n_blocks // n_groups, (g + 1) * n_blocks // n_groups, which
                 )
+        finally:
+            free(target)
         self._check(status_array)
-        shape = self.trees.n_outputs, rows.n_rows
-        ends = first_array.astype(np.int64) * shape[0] * shape[1]
-        return [
-            flat[start:end].reshape(*shape, len(c))
-            for start, end, c in zip(ends[:len(cells)], ends[1:], cells, strict=True)
-        ]
 
     def _check(self, status):
         if status.any():

@@ -16,6 +16,16 @@
 #define CLONES
 #endif
 
+/* Before a loop whose numbers do not depend on each other: what it writes it does not read. Compilers
+ * would else compare all addresses each time. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
+#endif
+
 #if defined(_MSC_VER)
 #include <intrin.h>
 static __inline int64_t popcount_64(uint64_t x) { return (int64_t)__popcnt64(x); }

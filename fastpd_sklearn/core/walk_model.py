@@ -9,7 +9,7 @@ import numpy as np
 
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.forest_bins import bins_of
-from fastpd_sklearn.core.ice import Individual
+from fastpd_sklearn.core.ice import Individual, slice_rows
 from fastpd_sklearn.core.jump_program import DEEPEST, most_steps
 from fastpd_sklearn.core.jumps import Jumps
 from fastpd_sklearn.core.routing import BinnedRows
@@ -316,9 +316,11 @@ class WalkModel:
         self,
         rows: BinnedRows,
         points: Sequence[Points],
+        places: Sequence[np.ndarray],
         link: str | Callable,
         respond: Callable,
         n_threads: int,
+        room: Callable[[int], np.ndarray],
     ) -> Iterator[np.ndarray]:
         """The response of every row with one player at a time held at points.
 
@@ -326,14 +328,20 @@ class WalkModel:
         ----------
         rows : BinnedRows
         points : sequence of Points
+        places : sequence of ndarray of int
+            By player, which of its points each number of a curve is for.
         link, n_threads
             As for :meth:`response_sums`.
         respond : callable
             The link as a function, of an array of shape (n, n_outputs).
+        room : callable
+            By the number of a player, where its curves are to be written: an array of shape
+            (n_responses, n_rows, n_places), float64, that need not be contiguous.
 
         Yields
         ------
-        ndarray of shape (n_responses, n_rows, n_points), float64
+        ndarray of shape (n_responses, n_rows, n_places), float64
+            These arrays, one by one.
         """
         is_shared = [not callable(link) and self.shares(p.player, rows.n_rows) for p in points]
         leaves = self._leaves_for(rows, len(points) - sum(is_shared), n_threads)
@@ -341,26 +349,53 @@ class WalkModel:
         made: dict[int, np.ndarray] = {}
         for k, p in enumerate(points):
             if not is_shared[k]:
-                margins_along = self.curves(rows, [p], n_threads, leaves=leaves)
-                responses = respond(margins_along.reshape(self.n_outputs, -1).T)
-                yield responses.T.reshape(-1, *margins_along.shape[1:])
+                out = room(k)
+                self._walk_along(rows, p, places[k], link, respond, n_threads, leaves, out)
+                yield out
                 continue
             if k not in made:
-                batch = self._next_batch(
-                    rows, points, [j for j in range(k, len(points)) if is_shared[j]]
-                )
+                ahead = [j for j in range(k, len(points)) if is_shared[j]]
+                batch = self._next_batch(rows, points, places, ahead)
+                made = {j: room(j) for j in batch}
+                cells = [self._cells(points[j])[places[j]] for j in batch]
                 jumps = self._make_jumps([points[j].player for j in batch])
-                cells = [self._cells(points[j]) for j in batch]
-                found = jumps.curves(rows, margins, cells, link, n_threads)
-                made = dict(zip(batch, found, strict=True))
+                jumps.curves(rows, margins, cells, link, n_threads, list(made.values()))
             yield made.pop(k)
 
+    def _walk_along(
+        self,
+        rows: BinnedRows,
+        points: Points,
+        place: np.ndarray,
+        link: str | Callable,
+        respond: Callable,
+        n_threads: int,
+        leaves: np.ndarray | None,
+        out: np.ndarray,
+    ) -> None:
+        """Walked curves along a player, to an array; those behind a link block by block."""
+        individual = Individual(self.trees, self.intercept, [points])
+        if link == "identity":
+            individual.curves(rows, n_threads, out, leaves, place)
+            return
+        step = max(1, CURVES_BYTES // (8 * self.n_outputs * max(1, points.size)))
+        for start in range(0, rows.n_rows, step):
+            stop = min(rows.n_rows, start + step)
+            own = None if leaves is None else leaves[:, start:stop]
+            margins = individual.curves(slice_rows(rows, start, stop), n_threads, leaves=own)
+            responses = respond(margins.reshape(self.n_outputs, -1).T)
+            out[:, start:stop] = responses.T.reshape(-1, *margins.shape[1:])[:, :, place]
+
     def _next_batch(
-        self, rows: BinnedRows, points: Sequence[Points], chosen: list[int]
+        self,
+        rows: BinnedRows,
+        points: Sequence[Points],
+        places: Sequence[np.ndarray],
+        chosen: list[int],
     ) -> list[int]:
         """The first curves of some that are made together, by their memory."""
         batch = self._batches(points, chosen)[0]
-        n_bytes = np.cumsum([8 * rows.n_rows * self.n_outputs * points[k].size for k in batch])
+        n_bytes = np.cumsum([8 * rows.n_rows * self.n_outputs * len(places[k]) for k in batch])
         return batch[: max(1, np.searchsorted(n_bytes, CURVES_BYTES, side="right"))]
 
     def _leaves_for(self, rows: BinnedRows, n_curves: int, n_threads: int) -> np.ndarray | None:
@@ -385,7 +420,7 @@ class WalkModel:
         points : sequence of Points
             Of at most two players.
         n_threads : int
-        out : ndarray of shape (n_outputs, n_rows, n_points), float64, C order, default=None
+        out : ndarray of shape (n_outputs, n_rows, n_points), float64, default=None
             Where to write them; the points of two players as their product.
         leaves : ndarray of shape (n_trees, n_rows), int32, default=None
             From :meth:`leaves`, where they are known already.

@@ -195,26 +195,37 @@ CLONES static void add_shift(double *out, const double *x, double shift, int64_t
         out[r] = x[r] + shift;
 }
 
-/* Cumulative sums over c of x[c * stride + r], r < m <= 8, to out[r * out_stride + c]. */
+/* Where the numbers of a row's curve go: that of cell c to the places position[first[c]] up to
+ * position[first[c + 1] - 1]. Places of a row are `step` numbers apart, rows `row_step`. */
+typedef struct {
+    const int32_t *first, *position;
+    int64_t row_step, step;
+} Layout;
+
+static inline void put_cell(const double *value, int64_t m, const Layout *to, int64_t c, double *out)
+{
+    for (int32_t i = to->first[c]; i < to->first[c + 1]; i++) {
+        double *place = out + to->position[i] * to->step;
+        for (int64_t r = 0; r < m; r++)
+            place[r * to->row_step] = value[r];
+    }
+}
+
+/* Cumulative sums over c of x[c * stride + r], to m <= 8 rows; x has eight of them. */
 CLONES static void write_sums(const double *x, int64_t stride, int64_t cells, int64_t m,
-                              double start, double *out, int64_t out_stride)
+                              double start, const Layout *to, double *out)
 {
     double sum[8];
     for (int r = 0; r < 8; r++)
         sum[r] = start;
-    if (m == 8) {
-        for (int64_t c = 0; c < cells; c++)
-            for (int r = 0; r < 8; r++) {
-                sum[r] += x[c * stride + r];
-                out[r * out_stride + c] = sum[r];
-            }
-        return;
-    }
-    for (int64_t c = 0; c < cells; c++)
-        for (int64_t r = 0; r < m; r++) {
+    for (int64_t c = 0; c < cells; c++) {
+        for (int r = 0; r < 8; r++)
             sum[r] += x[c * stride + r];
-            out[r * out_stride + c] = sum[r];
-        }
+        if (m == 8)
+            put_cell(sum, 8, to, c, out);
+        else
+            put_cell(sum, m, to, c, out);
+    }
 }
 
 /* Sum of w[r] * x[r], m a multiple of 8: eight sums, so that the order does not depend on the
@@ -228,42 +239,41 @@ CLONES static double weighted_sum(const double *x, const double *w, int64_t m)
     return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
-static inline double power_of_two(double k)
+static inline double power_of_two(uint64_t exponent)
 {
-    /* 2^k for an integer |k| < 1000: its bits are those of the exponent. */
-    const double shifted = k + 1023.0 + 6755399441055744.0;
-    uint64_t bits;
+    /* 2^(exponent - 1023) for exponents from 1 to 2046. */
+    const uint64_t bits = exponent << 52;
     double power;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits <<= 52;
     memcpy(&power, &bits, sizeof power);
     return power;
 }
 
 /* The exponential function to about an ulp: x = n log 2 + r with |r| <= log(2) / 2, and the
- * Taylor polynomial of degree 13 at r, whose error is below 5e-18. A standard library's function
- * could not be vectorised, and differs from system to system. */
+ * Taylor polynomial of degree 13 at r, whose error is below 5e-18. Its terms are added in pairs and
+ * pairs of pairs, since one after the other each would wait for the one before. A standard library's
+ * function could not be vectorised, and differs from system to system. */
 static inline double exponential(double x)
 {
     const double bounded = x > 800.0 ? 800.0 : x < -800.0 ? -800.0 : x;
-    const double n = (bounded * 1.4426950408889634 + 6755399441055744.0) - 6755399441055744.0;
+    /* Far from zero a number is an integer, which its last bits are. */
+    const double shifted = bounded * 1.4426950408889634 + (6755399441055744.0 + 2046.0);
+    const double n = shifted - (6755399441055744.0 + 2046.0);
     const double r = (bounded - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
-    const double half = (n * 0.5 + 6755399441055744.0) - 6755399441055744.0;
-    double y = 1.6059043836821613e-10;
-    y = y * r + 2.0876756987868099e-09;
-    y = y * r + 2.5052108385441719e-08;
-    y = y * r + 2.7557319223985891e-07;
-    y = y * r + 2.7557319223985893e-06;
-    y = y * r + 2.4801587301587302e-05;
-    y = y * r + 1.9841269841269841e-04;
-    y = y * r + 1.3888888888888889e-03;
-    y = y * r + 8.3333333333333333e-03;
-    y = y * r + 4.1666666666666667e-02;
-    y = y * r + 1.6666666666666667e-01;
-    y = y * r + 0.5;
-    y = y * (r * r) + r;
+    uint64_t exponent, half;
+    const double r2 = r * r, r4 = r2 * r2;
+    const double two = 0.5 + r * 1.6666666666666667e-01;
+    const double four = 4.1666666666666667e-02 + r * 8.3333333333333333e-03;
+    const double six = 1.3888888888888889e-03 + r * 1.9841269841269841e-04;
+    const double eight = 2.4801587301587302e-05 + r * 2.7557319223985893e-06;
+    const double ten = 2.7557319223985891e-07 + r * 2.5052108385441719e-08;
+    const double twelve = 2.0876756987868099e-09 + r * 1.6059043836821613e-10;
+    const double low = two + r2 * four, middle = six + r2 * eight, high = ten + r2 * twelve;
+    const double y = r + r2 * (low + r4 * (middle + r4 * high));
     /* in two steps, so that the result may be subnormal or infinite */
-    return (y + 1.0) * power_of_two(half) * power_of_two(n - half);
+    memcpy(&exponent, &shifted, sizeof exponent);
+    exponent &= 4095;
+    half = exponent >> 1;
+    return (y + 1.0) * power_of_two(half) * power_of_two(exponent - half);
 }
 
 CLONES static void exp_all(double *x, int64_t m)

@@ -32,8 +32,11 @@ from fastpd_sklearn.explainers._response import Selection, output_columns
 from fastpd_sklearn.explainers._surveys import FiniteNumbers, SurveyPass, survey_columns
 from fastpd_sklearn.forest import _rows
 
-BLOCK_BYTES = 2**25
-"""Size of the curves that are made at a time."""
+BLOCK_BYTES, PLACED_BYTES = 2**25, 2**28
+"""Size of the curves that are made at a time, and of those that are made at their place."""
+
+BLOCK_ROWS = 2**17
+"""The most rows whose curves are made at a time."""
 
 NAME_BYTES = 300
 """What the name of a column takes while names are compared."""
@@ -66,28 +69,63 @@ class FittedICE:
         """Columns of ``transform``."""
         return sum(len(axis.points) for axis in self.axes) * len(self.selection.outputs)
 
-    def blocks(self, X) -> Iterator[tuple[slice, int, np.ndarray]]:
-        """Curves of blocks of rows.
+    def fill(self, X, out: np.ndarray) -> Iterator[int]:
+        """Write the curves of rows, side by side.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        out : ndarray of shape (n_rows, :attr:`n_columns`)
 
         Yields
         ------
-        part : slice
-            The rows.
-        k : int
-            The number of the axis.
-        curves : ndarray of shape (n_outputs, n_rows, n_points)
+        int
+            How many rows are done, now and then.
         """
         n_rows = X.shape[0]
         X = X.tocsr() if sparse.issparse(X) else X
-        largest = max(len(axis.all_points) for axis in self.axes)
-        step = max(1, BLOCK_BYTES // (8 * largest * self.responder.n_outputs))
+        is_plain = self._is_plain(out)
+        largest = max(len(axis.all_points) for axis in self.axes) * self.responder.n_outputs
+        step = (PLACED_BYTES if is_plain else BLOCK_BYTES) // (8 * largest)
+        step = max(1, min(step, BLOCK_ROWS))
         held = self._held()
         for start in range(0, n_rows, step):
             part = slice(start, min(n_rows, start + step))
             rows = X if step >= n_rows else _rows.take(X, part)
-            curves = self.responder.curves(rows, held)
-            for k, (axis, each) in enumerate(zip(self.axes, curves, strict=True)):
-                yield part, k, self._shown(each, axis)
+            places = self.places(out[part])
+            if is_plain:
+                for _ in self.responder.curves(rows, held, places.__getitem__):
+                    pass
+            else:
+                self._fill_shown(rows, held, places)
+            yield part.stop
+
+    def _is_plain(self, out: np.ndarray) -> bool:
+        """Whether curves are shown as they are, so that they can be made at their place."""
+        every = len(self.selection.outputs) == self.responder.n_outputs
+        every = every and self.selection.sign == 1.0 and self.selection.offset == 0.0
+        is_own = all(axis.anchor is None for axis in self.axes) and not self.derivative
+        return every and is_own and out.dtype == np.float64 and out.flags.aligned
+
+    def places(self, out: np.ndarray) -> list[np.ndarray]:
+        """The parts of an array for the axes, as views of shape (n_outputs, n_rows, n_points)."""
+        n_outputs, stop, parts = len(self.selection.outputs), 0, []
+        for axis in self.axes:
+            start, stop = stop, stop + len(axis.points) * n_outputs
+            part = out[:, start:stop].reshape(len(out), len(axis.points), n_outputs)
+            parts.append(part.transpose(2, 0, 1))
+        return parts
+
+    def _fill_shown(self, rows, held, places: list[np.ndarray]) -> None:
+        """Write curves as they are asked for, which come from those of all outputs."""
+        shape = self.responder.n_outputs, rows.shape[0]
+
+        def room(k: int) -> np.ndarray:
+            return np.empty((*shape, len(self.axes[k].all_points)))
+
+        curves = self.responder.curves(rows, held, room)
+        for place, axis, each in zip(places, self.axes, curves, strict=True):
+            place[:] = self._shown(each, axis)
 
     def averages(self, X, weights: np.ndarray) -> Iterator[np.ndarray]:
         """The mean curve along each axis, shape (n_outputs, n_points)."""
@@ -543,15 +581,10 @@ default="auto"
         X = self._open_rows(X)
         weights = _checks.check_weights(sample_weight, X.shape[0])
         flat = self._fill(X, out)
-        n_outputs = len(self._fitted.selection.outputs)
-        results, start = [], 0
-        for axis in self._fitted.axes:
-            stop = start + len(axis.points) * n_outputs
-            curves = flat[:, start:stop].reshape(len(flat), len(axis.points), n_outputs)
-            curves = curves.transpose(2, 0, 1)
+        results = []
+        for axis, curves in zip(self._fitted.axes, self._fitted.places(flat), strict=True):
             average = np.average(curves, axis=1, weights=weights)
             results.append(self._result(axis, average, individual=curves))
-            start = stop
         return results
 
     def average(self, X, *, sample_weight=None) -> list[Bunch]:
@@ -624,13 +657,9 @@ default="auto"
             out = np.empty((n_rows, fitted.n_columns))
         else:
             _checks.check_out(out, (n_rows, fitted.n_columns, 1))
-        n_outputs = len(fitted.selection.outputs)
-        starts = np.cumsum([0, *(len(axis.points) * n_outputs for axis in fitted.axes)])
-        for part, k, curves in fitted.blocks(X):
-            rows = curves.transpose(1, 2, 0).reshape(curves.shape[1], -1)
-            out[part, starts[k] : starts[k + 1]] = rows
-            if self.verbose and k == len(fitted.axes) - 1:
-                print(f"[{self._progress()}] {part.stop} of {n_rows} rows")
+        for n_done in fitted.fill(X, out):
+            if self.verbose:
+                print(f"[{self._progress()}] {n_done} of {n_rows} rows")
         return out
 
     def get_feature_names_out(self, input_features=None):

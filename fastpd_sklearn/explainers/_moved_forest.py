@@ -101,17 +101,14 @@ class ForestResponder:
         ]
         return [points for points, _ in made], [place for _, place in made]
 
-    def curves(self, X, held) -> Iterator[np.ndarray]:
+    def curves(self, X, held, room) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
         rows = self._bin(X)
         points, places = held
-        curves = self._walks.curves_along(
-            rows, points, self._link, self._respond, self._threads(rows.n_rows)
+        threads = self._threads(rows.n_rows)
+        yield from self._walks.curves_along(
+            rows, points, places, self._link, self._respond, threads, room
         )
-        for curve, place in zip(curves, places, strict=True):
-            n_points = curve.shape[-1]
-            is_each = len(place) == n_points and np.array_equal(place, np.arange(n_points))
-            yield curve if is_each else curve[:, :, place]
 
     def sums(self, X, held, weights: np.ndarray) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""

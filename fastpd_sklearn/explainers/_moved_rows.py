@@ -47,10 +47,10 @@ class PredictionResponder:
         """See :class:`Responder`."""
         return axes
 
-    def curves(self, X, held: list) -> Iterator[np.ndarray]:
+    def curves(self, X, held: list, room) -> Iterator[np.ndarray]:
         """See :class:`Responder`."""
-        for column, points in held:
-            out = np.empty((self.n_outputs, X.shape[0], len(points)))
+        for k, (column, points) in enumerate(held):
+            out = room(k)
             for part, curves in self._blocks(X, column, points):
                 out[:, part] = curves
             yield out

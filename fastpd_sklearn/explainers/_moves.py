@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,12 +63,22 @@ class Responder(Protocol):
     def hold(self, axes: list[tuple[int, np.ndarray]]) -> list:
         """Columns and their points as :meth:`curves` and :meth:`sums` take them for any rows."""
 
-    def curves(self, X, held: list) -> Iterator[np.ndarray]:
+    def curves(self, X, held: list, room: Callable[[int], np.ndarray]) -> Iterator[np.ndarray]:
         """The response of every row with a column at every point, for columns and their points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        held : list
+            From :meth:`hold`.
+        room : callable
+            By the number of a column, the array to write its curves to, of shape (n_outputs,
+            n_rows, n_points), float64. It need not be contiguous.
 
         Yields
         ------
         ndarray of shape (n_outputs, n_rows, n_points), float64
+            These arrays, one by one.
         """
 
     def sums(self, X, held: list, weights: np.ndarray) -> Iterator[np.ndarray]:

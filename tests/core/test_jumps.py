@@ -43,6 +43,18 @@ def jumps_along(walks, players):
     return Jumps(walks.trees, players, slots, len(walks.slots), bins.n_codes, bins.width)
 
 
+def curves_of(made, rows, margins, cells, link, n_threads):
+    """Curves in arrays that have gaps between their numbers, rows and outputs."""
+    n_outputs, out = len(margins), []
+    for cell in cells:
+        room = np.full((rows.n_rows, 2 * len(cell) + 1, n_outputs + 1), np.nan)
+        out.append(room[:, : 2 * len(cell) : 2, :n_outputs].transpose(2, 0, 1))
+    made.curves(rows, margins, cells, link, n_threads, out)
+    for curves in out:  # and nothing elsewhere
+        assert np.isnan(curves.base).sum() == curves.base.size - curves.size
+    return out
+
+
 def held_predictions(core, forest, X, player):
     """By prediction, margins at a value within each piece and at missing: outputs, rows, cells."""
     (slot,) = core.walks.slots[player]
@@ -73,7 +85,7 @@ def test_curves_and_sums_are_predictions_of_changed_rows(name, n_rows):
     cells = [np.arange(core.bins.n_codes[core.walks.slots[k][0]] + 1) for k in players]
     truths = [held_predictions(core, forest, X, k) for k in players]
     for link, function in TRUE_LINKS.items():
-        curves = made.curves(rows, margins, cells, link, 1)
+        curves = curves_of(made, rows, margins, cells, link, 1)
         sums = made.sums(rows, margins, cells, weights, link, 1)
         for curve, total, truth in zip(curves, sums, truths, strict=True):
             response = np.moveaxis(function(np.moveaxis(truth, 0, -1)), -1, 0)
@@ -92,7 +104,7 @@ def test_codes_of_all_widths():
     sizes = [int(core.bins.n_codes[core.walks.slots[k][0]]) for k in range(3)]
     some = np.append(np.random.default_rng(1).integers(0, sizes[0], 5), sizes[0])
     cells = [some, np.arange(sizes[1] + 1), np.arange(sizes[2] + 1)]
-    curves = made.curves(rows, margins, cells, "identity", 1)
+    curves = curves_of(made, rows, margins, cells, "identity", 1)
     for player, cell, curve in zip(range(3), cells, curves, strict=True):
         edges = core.bins.slot_edges(core.walks.slots[player][0])
         above = np.append(edges, [edges[-1] + 1, np.nan])  # a code ends with its threshold
@@ -115,7 +127,7 @@ def test_bits_depend_neither_on_threads_nor_on_other_curves(name):
         assert_array_equal(one[k], two[k])
         alone = jumps_along(core.walks, [player])
         assert_array_equal(alone.sums(rows, margins, [cells[k]], None, "logit", 1)[0], one[k])
-    first, second = (together.curves(rows, margins, cells, "exp", n) for n in (1, 2))
+    first, second = (curves_of(together, rows, margins, cells, "exp", n) for n in (1, 2))
     for a, b in zip(first, second, strict=True):
         assert_array_equal(a, b)
 

@@ -301,6 +301,33 @@ def test_curves_go_into_an_array_of_the_callers(data, target, tmp_path, monkeypa
         explainer.explain(data, out=np.empty((2, 2)))
 
 
+@pytest.mark.parametrize("n_copies", [1, 11])  # few rows are walked, of many curves are jumps
+@pytest.mark.parametrize("kind", ["forest", "xgboost classes", "xgboost binary", "linear"])
+def test_points_in_any_order_and_arrays_of_any_layout(kind, n_copies, data, target):
+    points = {0: [0.5, -1.0, 0.50001, 0.1, 3.0, -1.00001], 2: [4.0, 1.0, 1.01]}
+    model, X = fitted(kind, data, target), np.repeat(data, n_copies, axis=0)
+    truths = [by_prediction(model, METHODS[kind], X, j, points[j]) for j in (0, 2)]
+    explainer = ICEExplainer(
+        features=[0, 2], custom_values=points, response_method=METHODS[kind], n_jobs=1
+    ).fit(model, data)
+    values = explainer.transform(X)
+    n_rows, n_columns = values.shape
+    packed = np.zeros((n_rows, n_columns), np.dtype([("a", "u1"), ("number", "f8")]))["number"]
+    rooms = (
+        np.full((n_rows, n_columns), np.nan, order="F"),
+        np.full((2 * n_rows, 3 * n_columns), np.nan)[::2, ::3],
+        np.full((n_rows, n_columns), np.nan)[::-1, ::-1],
+        packed,
+        np.full((n_rows, n_columns), np.nan, np.float32),
+    )
+    for room in rooms:
+        results = explainer.explain(X, out=room)
+        for result, truth in zip(results, truths, strict=True):
+            assert_allclose(result.individual, truth, rtol=0, atol=1e-5)
+        assert_array_equal(room, values.astype(room.dtype))
+    assert np.isnan(rooms[1].base).sum() == rooms[1].base.size - values.size
+
+
 def test_means_have_weights(data, target):
     weights = np.arange(50) % 4
     for kind in ("forest", "linear"):
