@@ -34,7 +34,9 @@ def parse(arguments=None) -> argparse.Namespace:
     parser.add_argument("--columns", nargs="+", type=int)
     parser.add_argument("--max-rows", type=int, default=10**9)
     parser.add_argument("--min-rows", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--threads", type=int, default=2, help="but for tasks that compare numbers of them"
+    )
     parser.add_argument("--peers", nargs="*", help="packages to compare with; default: all")
     parser.add_argument("--quick", action="store_true", help="the main tasks at their smallest")
     parser.add_argument("--patience", type=float, help="seconds of repetitions a measurement")
@@ -57,7 +59,7 @@ def selected_cases(task: Task, options: argparse.Namespace) -> list[Case]:
     ]
     if options.quick:
         cases = cases[:1] if task.quick else []
-    if task.name == "scaling_threads":
+    if task.keeps_threads:
         return cases
     return [replace(case, threads=options.threads) for case in cases]
 

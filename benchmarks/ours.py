@@ -273,3 +273,27 @@ def ice(n_points: int):
         return Job(work, read)
 
     return contender
+
+
+def ice_one(n_points: int):
+    """The curves of all rows along one column, and what they may take as the unit."""
+
+    def contender(inputs: Inputs) -> Job:
+        points = inputs.grid(n_points)[:, 0].astype(np.float64)
+        explainer = ICEExplainer(
+            features=[0], custom_values={0: points}, n_jobs=inputs.case.threads
+        ).fit(inputs.model, inputs.background)
+        result = np.zeros((len(inputs.rows), n_points))
+
+        def unit():
+            for _ in range(4):
+                inputs.model.predict(inputs.rows)
+            np.copyto(np.empty_like(result), result)
+
+        def read(values):
+            terms = [f"x0[{k}]" for k in range(n_points)]
+            return Answer(terms, values[inputs.sample].T, True, inputs.sample)
+
+        return Job(lambda: explainer.transform(inputs.rows), read, unit=unit)
+
+    return contender

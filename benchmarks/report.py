@@ -136,7 +136,7 @@ class Report:
         out = []
         for (task, contender, model, by), points in series(self.measured).items():
             points = [p for p in points if p[0] >= STEEP_FROM or by == "trees"]
-            if len(points) > 1:
+            if len({size for size, _ in points}) > 1:
                 size, seconds = np.log(np.array(points)).T
                 slope = f"{np.polyfit(size, seconds, 1)[0]:.2f}"
                 out.append([task, contender, model, by, slope])

@@ -16,7 +16,8 @@ class Task:
     """One thing to compute, with all who can.
 
     A contender makes a :class:`~benchmarks.jobs.Job` of a case's inputs. Those whose names begin
-    with ``OURS`` are this package, others are named after the package that they need.
+    with ``OURS`` are this package, others are named after the package that they need. Cases are
+    run with the number of threads that is asked for, unless the task ``keeps_threads``.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Task:
     cases: tuple[Case, ...]
     contenders: dict[str, Callable]
     quick: bool = False
+    keeps_threads: bool = False
 
 
 LIBRARY_OF = {
@@ -137,6 +139,22 @@ TASKS = (
         {OURS: ours.ice(20), "sklearn": peers.sklearn_ice(20)},
     ),
     Task(
+        "ice_one",
+        "The curve of every row along one column, 20 and more points, after the fit; unit: what it "
+        "may take, four times predict and a copy of the result, on as many threads",
+        tuple(
+            Case(model, 10_000, 10_000, 20, threads=threads)
+            for model in ("xgb_6", "rf_full")
+            for threads in (1, 2)
+        ),
+        {
+            OURS: ours.ice_one(20),
+            f"{OURS}: 200 points": ours.ice_one(200),
+            f"{OURS}: 2000 points": ours.ice_one(2000),
+        },
+        keeps_threads=True,
+    ),
+    Task(
         "shap",
         "Interventional SHAP",
         ALL_SIZES + ALL_MODELS,
@@ -196,18 +214,20 @@ TASKS = (
     ),
     Task(
         "pd_response",
-        "The exact curves of every column on the scale of the response, after and with the fit; "
-        "unit: np.exp over rows x pieces",
+        "The exact curves of every column on the scale of the response, after and with the fit, by "
+        "one thread and two; unit: np.exp over rows x pieces, which takes one thread in both cases",
         tuple(
-            Case(f"{kind}_6b{n_bins}", 10_000, 10_000, 20, n_trees=n_trees)
+            Case(f"{kind}_6b{n_bins}", 10_000, 10_000, 20, n_trees=n_trees, threads=threads)
             for kind, n_trees in (("xgblogit", 100), ("xgbpoisson", 100), ("xgbsoftmax", 34))
             for n_bins in (20, 64, 256)
+            for threads in (1, 2)
         ),
         {
             OURS: ours.response_curves(with_fit=False),
             f"{OURS}: with fit": ours.response_curves(with_fit=True),
             "sklearn": peers.sklearn_response_curves,
         },
+        keeps_threads=True,
     ),
     Task(
         "shap_path_deep",
@@ -293,5 +313,6 @@ TASKS = (
         "SHAP by number of threads",
         tuple(Case("xgb_6", 40_000, 40_000, 50, threads=t) for t in (1, 2)),
         {OURS: ours.shap},
+        keeps_threads=True,
     ),
 )
