@@ -34,7 +34,7 @@ def walks_sooner(forest: Forest, n_rows: int) -> bool:
     return background_effort(forest, n_rows).walks_sooner
 
 
-DEEP_LEAVES = 50_000
+DEEP_LEAVES = 10_000
 """Leaves at which the violated sides of rows, set by set, are too many to be counted."""
 
 DEEP_TESTS = 16
