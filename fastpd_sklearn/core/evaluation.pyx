@@ -334,9 +334,13 @@ cdef int64_t _group_end(const Job* job, const Batch* batch, int64_t first) noexc
 
 
 cdef int64_t _tree_of(const Job* job, const Batch* batch, int64_t unit) noexcept nogil:
-    cdef int64_t tree = batch.first_tree
-    while job.units.tree_unit[tree + 1] <= unit:
-        tree += 1
+    cdef int64_t tree = batch.first_tree, beyond = batch.last_tree, middle
+    while beyond - tree > 1:
+        middle = (tree + beyond) // 2
+        if job.units.tree_unit[middle] <= unit:
+            tree = middle
+        else:
+            beyond = middle
     return tree
 
 
