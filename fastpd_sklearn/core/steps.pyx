@@ -319,7 +319,9 @@ class Steps:
 
     def table_sizes(self, terms):
         """Entries of each term's table, ndarray of shape (n_terms,), int64."""
-        room = (self.n_codes + 2)[self.slot_of_player]
+        room = np.ones(len(self.slot_of_player), np.int64)
+        tested = self.slot_of_player >= 0  # no player is where no tree has a split
+        room[tested] = self.n_codes[self.slot_of_player[tested]] + 2
         return reduce_terms(np.multiply, room, terms) * self.n_outputs
 
     def table(self, coverage, matches, terms):
