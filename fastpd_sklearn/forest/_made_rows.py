@@ -297,6 +297,9 @@ def _numbers_at(
     if sparse.issparse(X):
         # LightGBM itself reads this one value in two ways, by the format of the matrix.
         kept &= np.abs(values) != ZERO_THRESHOLD
+    if _frames.is_frame(X) and not _frames.is_pandas(X):
+        # What it takes by Arrow it does not round to zero, as it does with arrays.
+        kept &= (np.abs(values) > ZERO_THRESHOLD) | (values == 0)
     return columns[kept], values[kept], rows[kept]
 
 

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
+from fastpd_sklearn import FastPDExplainer
 from fastpd_sklearn.forest import _lightgbm, find_reader
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD
 from fastpd_sklearn.forest._lightgbm import reader
@@ -615,6 +616,21 @@ def test_polars(data):
     rows = odd_rows(reading.forest)
     rows = rows[(rows != EDGE).all(axis=1)]
     check_parity(model, pl.DataFrame(rows, schema=["a", "b", "c"]), reading)
+
+
+def test_polars_beside_zero():
+    """A threshold beside zero: as arrays and as polars frames LightGBM reads tiny numbers apart."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-2, 3, (300, 3)).astype(float)
+    frame = pl.DataFrame(X, schema=["a", "b", "c"])
+    if VERSION < (4, 7):
+        pytest.skip("LightGBM takes polars frames since version 4.7")
+    model = lgb.LGBMRegressor(**SMALL).fit(frame, (X[:, 0] < 0) + X[:, 1])
+    explainer = FastPDExplainer().fit(model, frame)
+    for value in (-1.0, 0.0, 1.0):
+        moved = frame.with_columns(a=pl.lit(value))
+        average = explainer.partial_dependence("a", [value]).average[0]
+        assert_allclose(average, model.predict(moved).mean(), rtol=1e-12)
 
 
 # -- Containers ----------------------------------------------------------------------------
