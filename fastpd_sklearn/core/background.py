@@ -2,22 +2,31 @@
 
 Counts are small and explain at once where trees are shallow. Deep trees have so many masks that
 their counts outgrow the rows themselves; then the rows are kept, one small integer a value, and
-counted for a few trees at a time whenever something is explained. Both are sums over rows, and
-what is kept of two backgrounds is `merged` into what would be kept of their rows together.
+counted for a few trees at a time whenever something is explained. Few rows are kept, too: a few of
+them meet a row that is explained sooner than they are counted, and what takes counts has them made
+once. Both are sums over rows, and what is kept of two backgrounds is `merged` into what would be
+kept of their rows together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
+from math import fsum
 
 import numpy as np
 
 from fastpd_sklearn.core import counting
 from fastpd_sklearn.core.coverage import EmpiricalCoverage
+from fastpd_sklearn.core.ordering import taken
 from fastpd_sklearn.core.routing import BinnedRows
 
 MOST_COUNTS = 2**23
 """Masks that a forest's leaves can have, beyond which rows are kept instead of counts."""
+
+FEW_ROWS = 512
+"""Rows that are kept rather than counted, however few masks there are."""
 
 GROUP_COUNTS = 2**22
 """Masks of the trees that kept rows are counted for at a time, roughly."""
@@ -26,18 +35,25 @@ MANY_MASKS = 2**14
 """What is reckoned for a leaf that can have more masks: few of them ever occur."""
 
 
-def make_background(core) -> MaskCounts | KeptRows:
+def make_background(core, n_rows: int) -> MaskCounts | KeptRows:
     """An empty background of the kind that suits a forest.
 
     Parameters
     ----------
     core : CoreModel
+    n_rows : int
+        Rows that it is going to have.
 
     Returns
     -------
     MaskCounts or KeptRows
     """
-    return MaskCounts() if n_masks(core.geometry).sum() <= MOST_COUNTS else KeptRows()
+    return KeptRows() if n_rows <= FEW_ROWS or has_many_masks(core) else MaskCounts()
+
+
+def has_many_masks(core) -> bool:
+    """Whether the leaves of a forest can have too many masks for them to be counted once."""
+    return bool(n_masks(core.geometry).sum() > MOST_COUNTS)
 
 
 def merged(
@@ -58,7 +74,9 @@ def merged(
         Counts if one of them has counts: rows can be counted, and counts are not taken apart.
     """
     if isinstance(one, KeptRows) and isinstance(other, KeptRows):
-        return one.joined(core, other)
+        n_rows = one.rows.n_rows + other.rows.n_rows
+        if isinstance(make_background(core, n_rows), KeptRows):
+            return one.joined(core, other)
     return one.counted(core, n_threads).joined(other.counted(core, n_threads))
 
 
@@ -246,16 +264,25 @@ class KeptRows:
 
     def add(self, core, rows: BinnedRows, sample_weight, n_threads: int) -> None:
         """Add rows, as `MaskCounts.add`."""
-        predicted = core.predict(rows, n_threads)
-        if sample_weight is not None:
-            predicted *= sample_weight[:, None]
-        self._append(core, rows, sample_weight, predicted.sum(axis=0))
+        self._append(
+            core,
+            rows,
+            sample_weight,
+            lambda: _responses(core, rows, sample_weight, n_threads).sum(axis=0),
+        )
 
-    def _append(self, core, rows: BinnedRows, sample_weight, response: np.ndarray) -> None:
+    def _append(
+        self, core, rows: BinnedRows, sample_weight, response: Callable[[], np.ndarray]
+    ) -> None:
         joined, weights = join_rows(core.bins, self.rows, self.sample_weight, rows, sample_weight)
+        if joined.n_rows <= FEW_ROWS:
+            # The same to the last bit in whatever order and parts the rows have come.
+            predicted = _responses(core, joined, weights, 1)
+            self.response = np.array([fsum(column) for column in predicted.T])
+        else:
+            self.response = self.response + response()
         self.rows, self.sample_weight = joined, weights
         self.total = joined.n_rows if weights is None else weights.sum()
-        self.response = self.response + response
 
     def counted(self, core, n_threads: int) -> MaskCounts:
         """What the rows count for at the leaves."""
@@ -266,8 +293,8 @@ class KeptRows:
     def joined(self, core, other: KeptRows) -> KeptRows:
         """The rows of both backgrounds, those of the other at the end."""
         out = KeptRows()
-        out._append(core, self.rows, self.sample_weight, self.response)
-        out._append(core, other.rows, other.sample_weight, other.response)
+        for part in (self, other):
+            out._append(core, part.rows, part.sample_weight, lambda part=part: part.response)
         return out
 
     def packed(self) -> dict[str, np.ndarray]:
@@ -279,7 +306,7 @@ class KeptRows:
         """Rows from arrays, which may come from anywhere; see `unpacked`."""
         check_array("response", arrays["response"], "float64", (core.n_outputs,))
         out = cls()
-        out._append(core, *unpack_rows(core.bins, arrays), arrays["response"])
+        out._append(core, *unpack_rows(core.bins, arrays), lambda: arrays["response"])
         return out
 
     def coverage(self, core) -> KeptCoverage:
@@ -289,6 +316,12 @@ class KeptRows:
     def mean(self, core, coverage: KeptCoverage) -> np.ndarray:
         """Mean raw prediction over the background, shape (n_outputs,)."""
         return self.response / self.total
+
+
+def _responses(core, rows: BinnedRows, sample_weight, n_threads: int) -> np.ndarray:
+    """Raw predictions times weights, shape (n_rows, n_outputs)."""
+    predicted = core.predict(rows, n_threads)
+    return predicted if sample_weight is None else predicted * sample_weight[:, None]
 
 
 def join_rows(
@@ -383,7 +416,7 @@ def check_array(
 
 
 class KeptCoverage:
-    """A coverage that is counted, a few trees at a time, when it is asked for.
+    """A coverage that is counted when it is asked for: once, or a few trees at a time.
 
     Parameters
     ----------
@@ -397,7 +430,35 @@ class KeptCoverage:
 
     def __init__(self, core, rows: BinnedRows, sample_weight, total: float) -> None:
         self.core, self.rows, self.sample_weight, self.total = core, rows, sample_weight, total
-        self._near = None
+        self.n_rows = rows.n_rows
+        self._near = self._whole = None
+
+    @cached_property
+    def in_order(self) -> tuple[BinnedRows, np.ndarray]:
+        """The rows in an order that depends on nothing but their codes, and the share of each.
+
+        Sums over them are the same to the last bit in whatever order they have come.
+        """
+        weight = np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight
+        rows, share = self.rows, weight / self.total
+        codes = [column.view(np.uint8).reshape(self.n_rows, -1) for column in rows.columns()]
+        key = np.concatenate([*codes, share.view(np.uint8).reshape(self.n_rows, -1)], axis=1)
+        order = np.argsort(key.view(f"V{key.shape[1]}")[:, 0])
+        return taken(rows, order), share[order]
+
+    def _counted(self, first_tree: int, last_tree: int, n_threads: int) -> EmpiricalCoverage:
+        core = self.core
+        found = counting.count_masks(
+            self.rows,
+            core.bins.tests,
+            core.geometry,
+            core.units,
+            self.sample_weight,
+            n_threads,
+            first_tree,
+            last_tree,
+        )
+        return EmpiricalCoverage(*found, self.total)
 
     def parts(self, n_threads: int):
         """The coverage of the trees, part by part.
@@ -409,25 +470,20 @@ class KeptCoverage:
         Yields
         ------
         first_tree, last_tree : int
+            None for the last tree.
         coverage : EmpiricalCoverage
             Of the leaves of these trees.
         """
-        core = self.core
-        group = np.cumsum(n_masks(core.geometry)) // GROUP_COUNTS
+        if self._whole is None and not has_many_masks(self.core):
+            self._whole = self._counted(0, self.core.geometry.n_trees, n_threads)
+        if self._whole is not None:
+            yield 0, None, self._whole
+            return
+        group = np.cumsum(n_masks(self.core.geometry)) // GROUP_COUNTS
         group = np.minimum(group, np.arange(len(group)) // n_threads)
         first = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
         for start, stop in pairwise([*first, len(group)]):
-            found = counting.count_masks(
-                self.rows,
-                core.bins.tests,
-                core.geometry,
-                core.units,
-                self.sample_weight,
-                n_threads,
-                start,
-                stop,
-            )
-            yield start, stop, EmpiricalCoverage(*found, self.total)
+            yield start, stop, self._counted(start, stop, n_threads)
 
     def near_full(self, sizes: np.ndarray, n_threads: int = 1):
         """Shares within all sides of a leaf, and within all but one; as `EmpiricalCoverage`."""

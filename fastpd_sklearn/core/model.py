@@ -7,12 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from fastpd_sklearn.core.attribution import Rules
+from fastpd_sklearn.core.background import KeptCoverage
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.coverage import Coverage, PathCoverage
 from fastpd_sklearn.core.effort import make_wanted, table_effort, walk_effort
 from fastpd_sklearn.core.evaluation import attribute
 from fastpd_sklearn.core.forest_bins import bins_of
 from fastpd_sklearn.core.geometry import Geometry, Units
+from fastpd_sklearn.core.pair_values import RowPairs
 from fastpd_sklearn.core.path_walk import walk_paths
 from fastpd_sklearn.core.plan import Matches, Plan, reduce_terms
 from fastpd_sklearn.core.routing import BinnedRows
@@ -21,6 +23,9 @@ from fastpd_sklearn.core.walk_model import WalkModel
 
 MOST_STEP_ENTRIES = 2**24
 """The largest table of a step function: beyond it rows are looked up by their masks."""
+
+MOST_MET = 2**11
+"""Pairs of a row to explain and one of the background that meet sooner than tables are made."""
 
 MOST_PAIRED = 2**12
 """Players whose pairs have a table of their places in the result."""
@@ -46,17 +51,11 @@ class CoreModel:
     Attributes
     ----------
     bins : Bins
-    geometry : Geometry
     value : ndarray of shape (n_nodes, n_values), float64
     tree_output : ndarray of shape (n_trees,), int32
     intercept : ndarray of shape (n_outputs,), float64
-    leaf_value : ndarray of shape (n_leaves, n_values), float64
-    units : Units
     singles : list of tuple of int
         All players as terms.
-    steps : Steps
-    walks : WalkModel
-        The forest as rows walk through it, with players held at points.
     """
 
     def __init__(
@@ -68,8 +67,23 @@ class CoreModel:
         bins: Bins | None = None,
     ) -> None:
         self._made_from = (forest, player_of_input, n_players, zero, bins)
-        self.bins = bins = bins_of(forest, zero) if bins is None else bins
-        self.geometry = Geometry(
+        self.bins = bins_of(forest, zero) if bins is None else bins
+        self.slot_of_player = _single_slots(self.bins.columns, player_of_input, n_players)
+        self.value = np.ascontiguousarray(forest.value)
+        self.tree_output = forest.tree_output
+        self.intercept = forest.intercept
+        self.singles = [(player,) for player in range(n_players)]
+
+    def __reduce__(self):
+        return CoreModel, self._made_from
+
+    # A row or two are explained without most of these, in less time than it takes to make them.
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """Leaves, players and paths."""
+        forest, player_of_input, n_players, *_ = self._made_from
+        return Geometry(
             forest.left,
             forest.right,
             forest.feature,
@@ -77,14 +91,21 @@ class CoreModel:
             np.asarray(player_of_input, np.int32),
             n_players,
         )
-        self.slot_of_player = _single_slots(self.bins.columns, player_of_input, n_players)
-        self.value = np.ascontiguousarray(forest.value)
-        self.tree_output = forest.tree_output
-        self.intercept = forest.intercept
-        self.leaf_value = np.ascontiguousarray(self.value[self.geometry.leaf_node])
-        self.units = Units(self.geometry)
-        self.singles = [(player,) for player in range(n_players)]
-        self.steps = Steps(
+
+    @cached_property
+    def units(self) -> Units:
+        """Pieces of the trees."""
+        return Units(self.geometry)
+
+    @cached_property
+    def leaf_value(self) -> np.ndarray:
+        """Values of the leaves, float64 of shape (n_leaves, n_values)."""
+        return np.ascontiguousarray(self.value[self.geometry.leaf_node])
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The forest as it makes step functions of columns."""
+        return Steps(
             self.bins.tests,
             self.bins.n_codes,
             self.geometry,
@@ -93,10 +114,16 @@ class CoreModel:
             self.tree_output,
             self.n_outputs,
         )
-        self.walks = WalkModel(forest, player_of_input, n_players, zero, self.bins)
 
-    def __reduce__(self):
-        return CoreModel, self._made_from
+    @cached_property
+    def walks(self) -> WalkModel:
+        """The forest as rows walk through it, with players held at points."""
+        return WalkModel(*self._made_from[:4], self.bins)
+
+    @cached_property
+    def pairs(self) -> RowPairs:
+        """The forest as rows to explain and rows of a background walk through it together."""
+        return RowPairs(self.walks)
 
     @property
     def n_outputs(self) -> int:
@@ -140,6 +167,8 @@ class CoreModel:
         -------
         ndarray of shape (n_terms, n_outputs, n_rows), float64
         """
+        if self._by_pairs(rows, coverage, index, terms):
+            return self._pair_walk(rows, coverage, index, terms, n_threads)
         rules = Rules(index, self.geometry.leaf_sizes)
         if self._by_path_walk(rows, coverage, rules, terms):
             return self._path_walk(rows, coverage, rules, terms, n_threads)
@@ -213,8 +242,14 @@ class CoreModel:
             Which of the terms are in the block.
         values : ndarray of shape (len(numbers), n_outputs, n_rows), float64
         """
-        rules = Rules(index, self.geometry.leaf_sizes)
         size = max(1, n_values // max(1, rows.n_rows * self.n_outputs))
+        if self._by_pairs(rows, coverage, index, terms):
+            for first in range(0, len(terms), size):
+                part = terms[first : first + size]
+                values = self._pair_walk(rows, coverage, index, part, n_threads)
+                yield np.arange(first, first + len(part)), values
+            return
+        rules = Rules(index, self.geometry.leaf_sizes)
         left = np.arange(len(terms))
         small = np.array([len(term) <= 2 for term in terms], dtype=bool)
         n_walks = -(-np.count_nonzero(small) // size)
@@ -337,6 +372,31 @@ class CoreModel:
             n_threads,
         )
         return out
+
+    def _by_pairs(
+        self, rows: BinnedRows, coverage: Coverage, index: str, terms: list[tuple[int, ...]]
+    ) -> bool:
+        """Whether rows meet those of the background sooner than these are counted.
+
+        Components are left to step functions.
+        """
+        if not isinstance(coverage, KeptCoverage) or index == "component":
+            return False
+        most = max(map(len, terms), default=3)
+        if most > 2 or (most == 2 and len(self.singles) > MOST_PAIRED):
+            return False
+        return rows.n_rows * coverage.n_rows <= MOST_MET and self.pairs.is_possible
+
+    def _pair_walk(
+        self,
+        rows: BinnedRows,
+        coverage: KeptCoverage,
+        index: str,
+        terms: list[tuple[int, ...]],
+        n_threads: int,
+    ) -> np.ndarray:
+        """Values of one and two players from pairs of rows."""
+        return self.pairs.values(rows, *coverage.in_order, index, terms, n_threads)[0]
 
     @cached_property
     def _single_plan(self) -> Plan:

@@ -32,7 +32,7 @@ class EmpiricalEngine(TreeEngine):
 
     def add_rows(self, rows: BinnedRows, sample_weight: np.ndarray | None) -> None:
         """Add rows that are codes already."""
-        background = make_background(self.core)
+        background = make_background(self.core, rows.n_rows)
         background.add(self.core, rows, sample_weight, self.threads_for(rows.n_rows))
         self._add(background)
 

@@ -120,7 +120,7 @@ class TreeEngine(ABC):
 
     def threads_for(self, n_rows: int) -> int:
         """Threads for some rows: starting them must not cost more than they save."""
-        return threads_for(n_rows * self.core.geometry.n_trees, self.n_threads)
+        return threads_for(n_rows * self.forest.n_trees, self.n_threads)
 
     def bin(self, X) -> BinnedRows:
         """The rows of ``X`` as codes.

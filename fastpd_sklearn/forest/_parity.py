@@ -58,6 +58,8 @@ def check_reading(
         If a prediction differs by more than rounding: ``reader.tolerance``, relative to
         :meth:`Forest.scale`, or what the reading itself says.
     """
+    if model is reading.forest and not model.is_linear:
+        return  # it predicts by the core, and so does `predict`
     rng = check_random_state(0 if random_state is None else random_state)
 
     def compare(rows, raw: np.ndarray, kind: str) -> None:

@@ -32,12 +32,13 @@ def filled(kind, core, X, weights, cuts=()):
     return made
 
 
-@pytest.mark.parametrize("group", [1, 2**22])
+@pytest.mark.parametrize(("group", "most"), [(1, 0), (2**22, 0), (1, 2**23)])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_rows_and_counts_agree(case, weighted, group, n_threads, monkeypatch):
+def test_rows_and_counts_agree(case, weighted, group, most, n_threads, monkeypatch):
     core, X = case
     monkeypatch.setattr(background, "GROUP_COUNTS", group)
+    monkeypatch.setattr(background, "MOST_COUNTS", most)
     weights = np.random.default_rng(0).random(len(X)) if weighted else None
     counts = filled(MaskCounts, core, X, weights)
     kept = filled(KeptRows, core, X, weights, cuts=(1, 120))
@@ -83,8 +84,33 @@ def test_rows_in_a_pickle(case):
 def test_deep_trees_keep_rows():
     rng = np.random.default_rng(1)
     shallow, deep = (core_of(grow(rng, 40, n, n_trees=2)) for n in (20, 3000))
-    assert isinstance(make_background(shallow), MaskCounts)
-    assert isinstance(make_background(deep), KeptRows)
+    assert isinstance(make_background(shallow, 1000), MaskCounts)
+    assert isinstance(make_background(deep, 1000), KeptRows)
+
+
+def test_few_rows_are_kept_in_whatever_order_they_come(case, monkeypatch):
+    """Their bits do not depend on it, and they are counted once there are more."""
+    core, X = case
+    monkeypatch.setattr(background, "FEW_ROWS", 250)
+    weights = np.random.default_rng(2).integers(0, 4, len(X)).astype(float)
+    rows, _ = core.bins.bin_matrix(X[:3], 1)
+    for given in (None, weights):
+        order = np.random.default_rng(3).permutation(250)
+        one = filled(KeptRows, core, X[:250], given if given is None else given[:250])
+        split = [
+            filled(KeptRows, core, X[part], given if given is None else given[part])
+            for part in (order[:70], order[70:])
+        ]
+        other = merged(core, *split, 1)
+        assert isinstance(other, KeptRows)
+        assert one.total == other.total
+        coverages = [part.coverage(core) for part in (one, other)]
+        assert_array_equal(one.mean(core, coverages[0]), other.mean(core, coverages[1]))
+        for index in ("shap", "banzhaf"):
+            found = [core.attribute(rows, c, index, SINGLES + PAIRS, 1) for c in coverages]
+            assert_array_equal(*found)
+    more = filled(KeptRows, core, X[250:], None)
+    assert isinstance(merged(core, one, more, 1), MaskCounts)
 
 
 @pytest.fixture(scope="module")

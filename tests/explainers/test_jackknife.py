@@ -13,7 +13,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from fastpd_sklearn import FastPDExplainer, PathDependentExplainer, VanillaPDExplainer
-from fastpd_sklearn.core.background import KeptRows
+from fastpd_sklearn.core.background import MaskCounts
 from fastpd_sklearn.explainers import _empirical, _fastpd
 from fastpd_sklearn.explainers._jackknife import Jackknife, random_groups
 from tests import oracles
@@ -47,8 +47,8 @@ KINDS = {
 @pytest.fixture(params=KINDS)
 def case(request, monkeypatch, model, classifier):
     """An explainer to clone, and a model."""
-    if request.param == "kept rows":
-        monkeypatch.setattr(_empirical, "make_background", lambda core: KeptRows())
+    if request.param == "counted masks":
+        monkeypatch.setattr(_empirical, "make_background", lambda core, n_rows: MaskCounts())
     if request.param == "walked rows":
         monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
     return KINDS[request.param], classifier if request.param == "response" else model

@@ -107,8 +107,8 @@ def case(request, monkeypatch, model, classifier):
         return FastPDExplainer(response_method="predict_proba"), classifier, np.nan_to_num(X)
     if request.param == "linear leaves":
         pytest.importorskip("lightgbm")
-    if request.param == "kept rows":
-        monkeypatch.setattr(_empirical, "make_background", lambda core: KeptRows())
+    if request.param == "counted masks":
+        monkeypatch.setattr(_empirical, "make_background", lambda core, n_rows: MaskCounts())
     if request.param == "pairs of rows":
         monkeypatch.setattr(_fastpd, "is_deep", lambda forest: True)
     if request.param == "walked rows":
@@ -182,7 +182,7 @@ def test_counts_and_rows_together(monkeypatch, model):
     """What was kept in two ways is counted."""
 
     def part(kind, which):
-        monkeypatch.setattr(_empirical, "make_background", lambda core: kind())
+        monkeypatch.setattr(_empirical, "make_background", lambda core, n_rows: kind())
         return FastPDExplainer(output="shap").fit(model, X[which], sample_weight=WEIGHTS[which])
 
     whole = part(MaskCounts, slice(None))

@@ -36,7 +36,7 @@ from fastpd_sklearn import (
     load_explainer,
 )
 from fastpd_sklearn.core import linear_model
-from fastpd_sklearn.core.background import KeptRows
+from fastpd_sklearn.core.background import MaskCounts
 from fastpd_sklearn.explainers import _empirical, _fastpd
 from fastpd_sklearn.explainers._archive import HEADER, decode, encode
 
@@ -125,8 +125,8 @@ def rows_of(kind):
 
 def make(kind, monkeypatch, models):
     model, classifier, linear, calibrated = models
-    if kind == "kept rows":
-        monkeypatch.setattr(_empirical, "make_background", lambda core: KeptRows())
+    if kind == "counted masks":
+        monkeypatch.setattr(_empirical, "make_background", lambda core, n_rows: MaskCounts())
     if kind == "walked rows":
         monkeypatch.setattr(_fastpd, "walks_sooner", lambda forest, n_rows: True)
     if kind == "pairs of rows":
@@ -575,7 +575,7 @@ def test_arrays_that_run_code_or_lie(file):
     refused({k: v for k, v in file.items() if k != name}, "lacks the array")
     refused({**file, "forest/more.npy": npy(np.zeros(3))}, "unknown arrays")
     refused({**file, "state/more.npy": npy(np.zeros(3))}, "unknown arrays")
-    refused({**file, "state/mask.npy": npy(np.zeros(3))}, "mask")
+    refused({**file, "state/rows.npy": npy(np.zeros(3))}, "rows")
 
 
 def sweeps(array):

@@ -1,11 +1,13 @@
 """Forests that no library would grow, against the definition."""
 
 from itertools import combinations
+from unittest import mock
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fastpd_sklearn.core import background
 from fastpd_sklearn.explainers._fastpd import EmpiricalEngine
 from fastpd_sklearn.explainers._pathdependent import PathEngine
 from fastpd_sklearn.forest import Head, InputMap, Reading
@@ -129,7 +131,7 @@ def enumerate_game(coverage, forest, background, weights, X, players):
 
 def check_engine(coverage, forest, background, weights, X, players):
     reading = Reading(InputMap(n_columns=forest.n_inputs), forest, Head(additive=("raw",)))
-    engine_class = {"empirical": EmpiricalEngine, "path": PathEngine}[coverage]
+    engine_class = PathEngine if coverage == "path" else EmpiricalEngine
     engine = engine_class(reading, [np.array(columns) for columns in players], 1)
     engine.update(background, weights)
     game = enumerate_game(coverage, forest, background, weights, X, players)
@@ -153,6 +155,14 @@ def check_engine(coverage, forest, background, weights, X, players):
 @given(games())
 def test_empirical(game):
     check_engine("empirical", *game)
+
+
+@examples(100)
+@given(games())
+def test_counted(game):
+    """As if there were many rows, which are not kept."""
+    with mock.patch.object(background, "FEW_ROWS", 0):
+        check_engine("empirical", *game)
 
 
 @examples(100)
