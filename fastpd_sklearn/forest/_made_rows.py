@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -152,7 +153,8 @@ def _special_values(reading: Reading, X, furthest: int, rng: np.random.RandomSta
         return _Special({})
     inputs = input_map.open(X)
     nodes, rows = _some_nodes(forest, inputs.to_array(), rng)
-    order = np.argsort(forest.feature[nodes], kind="stable")
+    # The order of small integers is made by counting.
+    order = np.argsort(forest.feature[nodes].astype(_least_type(forest)), kind="stable")
     nodes, rows = nodes[order], rows[order]
     columns = forest.feature[nodes]
     used, start = np.unique(columns, return_index=True)
@@ -167,18 +169,27 @@ def _special_values(reading: Reading, X, furthest: int, rng: np.random.RandomSta
             found[j] = values, np.full(len(values), -1)
         elif not (_frames.is_frame(X) and _frames.is_categorical(_frames.column(X, j))):
             numbers.append(j)  # of a category that is a number any other would have no label
-    some = np.isin(columns, numbers) & (_ranks(columns) < share)
+    is_number = np.zeros(forest.n_inputs, bool)
+    is_number[numbers] = True
+    some = is_number[columns] & (_ranks(columns) < share)
     columns, values, home = _numbers_at(forest, X, nodes[some], rows[some])
     if furthest >= MISSING:
         missing = _missing_numbers(input_map)
         columns = np.concatenate([columns, np.repeat(numbers, len(missing)).astype(columns.dtype)])
         values = np.concatenate([values, np.tile(missing, len(numbers))])
         home = np.concatenate([home, np.full(len(missing) * len(numbers), -1)])
-    order = np.lexsort((rng.random_sample(len(columns)), columns))
+    order = np.argsort(columns + rng.random_sample(len(columns)))
     order = order[_ranks(columns[order]) < share]
-    bounds = np.searchsorted(columns[order], numbers)[1:]
-    parts = [np.split(array[order], bounds) for array in (values, home)]
-    return _Special(found | dict(zip(numbers, zip(*parts, strict=True), strict=bool(numbers))))
+    bounds = [*np.searchsorted(columns[order], numbers).tolist(), len(order)]
+    values, home = values[order], home[order]
+    for j, (first, last) in zip(numbers, pairwise(bounds), strict=True):
+        found[j] = values[first:last], home[first:last]
+    return _Special(found)
+
+
+def _least_type(forest: Forest) -> np.dtype:
+    """The smallest type that can number the forest's inputs."""
+    return np.min_scalar_type(forest.n_inputs)
 
 
 def _ranks(columns: np.ndarray) -> np.ndarray:
@@ -198,7 +209,10 @@ def _some_nodes(
         some = np.arange(forest.n_nodes)
     # The last ones, so that no column is left out.
     others = np.concatenate([some[forest.left[some] >= 0], _last_nodes(forest)])
-    others = rng.permutation(np.setdiff1d(others, met))
+    is_other = np.zeros(forest.n_nodes, bool)
+    is_other[others] = True
+    is_other[met] = False
+    others = rng.permutation(np.flatnonzero(is_other))
     return np.concatenate([met, others]), np.concatenate([rows, np.full(len(others), -1)])
 
 
@@ -284,23 +298,46 @@ def _numbers_at(
     if forest.is_linear:  # a slope times the largest number would be infinite
         kept = np.isfinite(edges)
         columns, edges, rows = columns[kept], edges[kept], rows[kept]
-    single = np.isin(columns, [j for j in np.unique(columns) if _is_single(forest, X, int(j))])
+    single = _are_single(forest, X, columns)
     with np.errstate(over="ignore"):
         values = np.where(
             single, _with_neighbours(edges, np.float32), _with_neighbours(edges, np.float64)
         )
-    values, columns, rows = values.ravel(), np.tile(columns, 3), np.tile(rows, 3)
-    order = np.lexsort((values, columns))
-    values, columns, rows = values[order], columns[order], rows[order]
-    kept = np.isfinite(values)
-    kept[1:] &= (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
+    order = np.lexsort((values[0], columns))
+    order = order[_are_new(columns[order], values[0, order])]
+    columns, values, rows = columns[order], values[:, order], rows[order]
+    kept = np.isfinite(values) & _are_apart(columns, *values)
     if sparse.issparse(X):
         # LightGBM itself reads this one value in two ways, by the format of the matrix.
         kept &= np.abs(values) != ZERO_THRESHOLD
     if _frames.is_frame(X) and not _frames.is_pandas(X):
         # What it takes by Arrow it does not round to zero, as it does with arrays.
         kept &= (np.abs(values) > ZERO_THRESHOLD) | (values == 0)
-    return columns[kept], values[kept], rows[kept]
+    number, which = np.nonzero(kept.T)
+    return columns[number], values[which, number], rows[number]
+
+
+def _are_new(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Which of some sorted values are not those before them."""
+    out = np.ones(len(values), bool)
+    out[1:] = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
+    return out
+
+
+def _are_apart(
+    columns: np.ndarray, near: np.ndarray, below: np.ndarray, above: np.ndarray
+) -> np.ndarray:
+    """Which of sorted values and their neighbours are not also those of the next value.
+
+    Returns
+    -------
+    ndarray of shape (3, n), bool
+    """
+    out = np.ones((3, len(near)), bool)
+    same = columns[1:] == columns[:-1]
+    out[1, 1:] = ~(same & (below[1:] == near[:-1]))
+    out[2, :-1] = ~(same & ((above[:-1] == near[1:]) | (above[:-1] == below[1:])))
+    return out
 
 
 def _with_neighbours(edges: np.ndarray, dtype) -> np.ndarray:
@@ -310,10 +347,15 @@ def _with_neighbours(edges: np.ndarray, dtype) -> np.ndarray:
     return np.stack([near, below, above]).astype(np.float64)
 
 
-def _is_single(forest: Forest, X, j: int) -> bool:
-    """Whether values of a column are of float32 where the forest compares them."""
+def _are_single(forest: Forest, X, columns: np.ndarray) -> np.ndarray | bool:
+    """Whether values of each of some columns are of float32 where the forest compares them."""
     if forest.single or not _frames.is_frame(X):
         return forest.single or _floating(X.dtype) == np.float32
+    return np.isin(columns, [j for j in np.unique(columns) if _is_single(X, int(j))])
+
+
+def _is_single(X, j: int) -> bool:
+    """Whether a column of a frame is of float32."""
     return _frames.to_float(_frames.column(X, j)[:0]).dtype == np.float32
 
 

@@ -9,6 +9,9 @@ from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
 MOST_WALKS = 1024
 """Ways of a row down a tree that are followed."""
 
+PLACE_BITS = 32
+"""Of the place of a node among all that are met, beside the 31 of its number."""
+
 
 def nodes_met(
     forest: Forest, inputs: np.ndarray, rng: np.random.RandomState
@@ -40,9 +43,12 @@ def nodes_met(
         node = np.where(is_left, forest.left[node], forest.right[node]).astype(np.int64)
     node, row = np.concatenate(nodes), np.concatenate(rows)
     order = rng.permutation(len(node))
-    node, first = np.unique(node[order], return_index=True)
-    shuffled = rng.permutation(len(node))
-    return node[shuffled], row[order[first]][shuffled]
+    # Nodes and places as one number each, of which an order is soon made.
+    key = np.sort((node[order] << PLACE_BITS) + np.arange(len(node)))
+    node = key >> PLACE_BITS
+    first = np.flatnonzero(np.diff(node, prepend=-1))
+    shuffled = first[rng.permutation(len(first))]
+    return node[shuffled], row[order[key[shuffled] & (2**PLACE_BITS - 1)]]
 
 
 def _go_left(forest: Forest, node: np.ndarray, value: np.ndarray) -> np.ndarray:
