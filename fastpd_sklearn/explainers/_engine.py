@@ -22,6 +22,9 @@ from fastpd_sklearn.forest import Reading
 from fastpd_sklearn.forest._forest import ZERO_THRESHOLD, Forest
 from fastpd_sklearn.forest._pipeline import PipelineMap
 
+ROWS_PREDICTED = 16
+"""Rows that are predicted in about the time that it takes to explain one."""
+
 MOST_SETS = 10_000_000
 """Sets of players of all leaves, at most, that are looked through for those that interact."""
 
@@ -151,8 +154,9 @@ class TreeEngine(ABC):
         -------
         ndarray of shape (n_rows, n_outputs)
         """
-        rows, _ = self.core.bins.bin_matrix(inputs, self.threads_for(len(inputs)))
-        return self.core.predict(rows, self.threads_for(len(inputs)))
+        n_threads = self.threads_for(len(inputs) // ROWS_PREDICTED)
+        rows, _ = self.core.bins.bin_matrix(inputs, n_threads)
+        return self.core.predict(rows, n_threads)
 
     @property
     def linear_inputs(self) -> frozenset[int]:

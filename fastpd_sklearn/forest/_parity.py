@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import joblib
 import numpy as np
@@ -62,13 +62,12 @@ def check_reading(
         return  # it predicts by the core, and so does `predict`
     rng = check_random_state(0 if random_state is None else random_state)
 
-    def compare(rows, raw: np.ndarray, kind: str) -> None:
+    def compare(rows, raw: np.ndarray, n_given: int = 0) -> None:
         inputs = reading.input_map.open(rows).to_array()
-        margins = predict(inputs)
-        allowed = rounding_of(reader, reading)
+        error, allowed = np.abs(predict(inputs) - raw), rounding_of(reader, reading)
         if reading.forest.is_linear:
             allowed = allowed + reader.tolerance * reading.forest.slope_scale(inputs)
-        _refuse_if_misread(model, reader.name, np.abs(margins - raw), allowed, kind)
+        _refuse_if_misread(model, reader.name, error, allowed, n_given)
 
     X = X if hasattr(X, "shape") else np.asarray(X)
     n_rows = X.shape[0]
@@ -76,23 +75,48 @@ def check_reading(
         n_rows, min(n_rows, _MOST_BACKGROUND_ROWS), random_state=rng
     )
     background = take(X, np.sort(chosen))
-    raw = _predict_raw(reader, model, reading, background)
-    compare(background, raw, "rows of the background")
+    n_given, raw = background.shape[0], None
+    rows, made = _with_made_rows(reader, reading, background, rng)
+    if made is not None:
+        raw = _prediction_if_taken(reader, model, reading, rows)
+    if raw is None:
+        rows, made = background, None
+        raw = _predict_raw(reader, model, reading, rows)
+    compare(rows, raw, n_given)
     if callable(reading.head.link):
-        _refuse_if_mixed_otherwise(model, reader.name, reading.head, raw, background)
+        _refuse_if_mixed_otherwise(model, reader.name, reading.head, raw[:n_given], background)
     if isinstance(reader, PipelineReader):
         # Rows are made for the columns that the trees test.
         reader, model, reading, background = reader.last_step(model, reading, background)
     if isinstance(reading.input_map, PipelineMap):
         return  # a pipeline within another model, which predicts from raw rows alone
     for furthest in (UNSEEN, MISSING, PLAIN):
-        for rows in made_rows(reading, background, furthest, rng):
+        for rows in made or made_rows(reading, background, furthest, rng):
             raw = _prediction_if_taken(reader, model, reading, rows)
             if raw is None:
+                made = None
                 break
-            compare(rows, raw, "rows made from its thresholds and categories")
+            compare(rows, raw)
         else:
             return
+
+
+def _with_made_rows(
+    reader: Reader, reading: Reading, background, rng: np.random.RandomState
+) -> tuple[np.ndarray | None, Iterator | None]:
+    """The background and made rows in one array, and more of these.
+
+    The library's threads are then woken once. None where rows of different types, or for different
+    steps of a pipeline, cannot be predicted together.
+    """
+    in_pipeline = isinstance(reader, PipelineReader) or isinstance(reading.input_map, PipelineMap)
+    if in_pipeline or not isinstance(background, np.ndarray):
+        return None, None
+    made = made_rows(reading, background, UNSEEN, rng)
+    first = next(made, background[:0])
+    if first.dtype != background.dtype:
+        return None, None
+    return np.concatenate([background, first]), made
 
 
 def _predict_raw(reader: Reader, model, reading: Reading, rows) -> np.ndarray:
@@ -131,12 +155,19 @@ def _refuse_if_mixed_otherwise(model, library: str, head, raw: np.ndarray, X) ->
 
 
 def _refuse_if_misread(
-    model, library: str, error: np.ndarray, allowed: np.ndarray, kind: str
+    model, library: str, error: np.ndarray, allowed: np.ndarray, n_given: int
 ) -> None:
+    """Refuse errors beyond rounding; so many rows, the first ones, are those of the background."""
     wrong = ~np.all(error <= allowed, axis=1)
-    if wrong.any():
-        raise ValueError(
-            f"{type(model).__name__} has been misread: on {wrong.sum()} of {len(wrong)} {kind} its "
-            f"raw prediction differs from that of {library}, by up to {error.max():.3g}; this "
-            f"version of {library} may be newer than fastpd_sklearn knows, please report it"
-        )
+    parts = {
+        "rows of the background": slice(n_given),
+        "rows made from its thresholds and categories": slice(n_given, None),
+    }
+    for kind, part in parts.items():
+        if wrong[part].any():
+            raise ValueError(
+                f"{type(model).__name__} has been misread: on {wrong[part].sum()} of "
+                f"{len(wrong[part])} {kind} its raw prediction differs from that of {library}, by "
+                f"up to {error[part].max():.3g}; this version of {library} may be newer than "
+                "fastpd_sklearn knows, please report it"
+            )
