@@ -202,6 +202,39 @@ def deep_table_effort(sizes: np.ndarray, n_rows: int, n_background: int, n_looks
     return float(np.minimum(DEEP_VALUE * everywhere, pairs).sum() + rows * len(sizes))
 
 
+MET_LEAF, MET_ROW, MET_PAIR, MET_SHARE = 100.0, 15.0, 2.0, 0.75
+"""A leaf at which rows meet, there an explained row, and a pair that is still together: of each
+player on the way this share of them does not part."""
+
+TABLED_LEAF, TABLED_ROW = 400.0, 7.5
+"""A leaf whose masks are counted, a part of the counting included, and there a row and player."""
+
+MET_ORDERS, TABLED_ORDERS = {1: 1.0, 2: 4.0}, {1: 1.0, 2: 2.5}
+"""What terms of one or two players take."""
+
+
+def meet_sooner(sizes: np.ndarray, n_rows: int, n_background: int, order: int) -> bool:
+    """Whether rows meet a few of a background, as `pair_walk` has it, sooner than by tables.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_leaves,), int64
+        Number of players on the way to each leaf.
+    n_rows, n_background : int
+    order : int
+        The most players of a term, 1 or 2.
+
+    Returns
+    -------
+    bool
+    """
+    times = np.bincount(sizes)
+    size = np.arange(len(times))
+    met = MET_LEAF + n_rows * (MET_ROW + MET_PAIR * MET_SHARE**size * n_background)
+    tabled = TABLED_LEAF + TABLED_ROW * size * np.minimum(n_rows, 2.0**size / 2)
+    return bool(times @ met * MET_ORDERS[order] < times @ tabled * TABLED_ORDERS[order])
+
+
 WALKED_ROW, WALKED_LEAF = 1.1, 300.0
 """A row of a background and a tree, by the square of its mean depth; and a leaf."""
 

@@ -44,6 +44,7 @@ cdef enum:
     DENSE_PLAYERS = 12     # the largest leaf for which terms of any size are computed at all masks
     MIXED_PLAYERS = 20     # the same for terms of one or two players, see mixtures
     TABLE_PLAYERS = 14     # the largest leaf whose occurring masks are found in a table of all
+    LEAF_MASKS = 8         # patterns of a unit for which it pays off to make a leaf's masks for all
 
 WHOLE_ROWS = 4             # rows a pattern from which on a table is over all patterns
 BATCH_BYTES = 1 << 20      # a thread, of the tables of a batch (a tree may need more): they stay cached
@@ -732,7 +733,8 @@ cdef int64_t _occurring_masks(
     cdef uint64_t* mask
     cdef Keys keys
     cdef LeafMasks at_leaf
-    cdef bint small = n_players <= TABLE_PLAYERS, is_dense = job.units.is_dense[unit]
+    cdef bint small = n_players <= TABLE_PLAYERS
+    cdef bint is_dense = job.units.is_dense[unit] and n_listed >= LEAF_MASKS
     if is_dense:
         leaf_masks_init(&at_leaf, job.units, unit, leaf)
     if small:

@@ -10,7 +10,7 @@ from fastpd_sklearn.core.attribution import Rules
 from fastpd_sklearn.core.background import KeptCoverage
 from fastpd_sklearn.core.binning import Bins
 from fastpd_sklearn.core.coverage import Coverage, PathCoverage
-from fastpd_sklearn.core.effort import make_wanted, table_effort, walk_effort
+from fastpd_sklearn.core.effort import make_wanted, meet_sooner, table_effort, walk_effort
 from fastpd_sklearn.core.evaluation import attribute
 from fastpd_sklearn.core.forest_bins import bins_of
 from fastpd_sklearn.core.geometry import Geometry, Units
@@ -23,9 +23,6 @@ from fastpd_sklearn.core.walk_model import WalkModel
 
 MOST_STEP_ENTRIES = 2**24
 """The largest table of a step function: beyond it rows are looked up by their masks."""
-
-MOST_MET = 2**11
-"""Pairs of a row to explain and one of the background that meet sooner than tables are made."""
 
 MOST_PAIRED = 2**12
 """Players whose pairs have a table of their places in the result."""
@@ -385,7 +382,8 @@ class CoreModel:
         most = max(map(len, terms), default=3)
         if most > 2 or (most == 2 and len(self.singles) > MOST_PAIRED):
             return False
-        return rows.n_rows * coverage.n_rows <= MOST_MET and self.pairs.is_possible
+        sooner = meet_sooner(self.pairs.sizes, rows.n_rows, coverage.n_rows, most)
+        return sooner and self.pairs.is_possible
 
     def _pair_walk(
         self,
