@@ -70,6 +70,17 @@ def shap_fitted(refit: bool):
     return contender
 
 
+def shap_read(inputs: Inputs) -> Job:
+    """SHAP of a forest that has been read already, with the fit."""
+    forest = find_reader(inputs.model).read(inputs.model).forest
+
+    def work():
+        explainer = FastPDExplainer(output="shap", n_jobs=inputs.case.threads)
+        return explainer, explainer.fit(forest, inputs.background).transform(inputs.rows)
+
+    return Job(work, lambda result: _read(*result, inputs.sample))
+
+
 pd_values = _explain(FastPDExplainer, "pd")
 shap = _explain(FastPDExplainer, "shap")
 shap_path = _explain(PathDependentExplainer, "shap")

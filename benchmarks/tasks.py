@@ -268,11 +268,12 @@ TASKS = (
     ),
     Task(
         "small",
-        "Interventional SHAP of few rows: all of it, and its parts",
+        "Interventional SHAP of few rows: all of it, and its parts; once read: fit and transform",
         (Case("xgb_6", 100, 1, 50), Case("xgb_6", 1_000, 1_000, 397)),
         {
             OURS: ours.shap,
             f"{OURS}: read": ours.read_model,
+            f"{OURS}: once read": ours.shap_read,
             f"{OURS}: first transform": ours.shap_fitted(refit=True),
             f"{OURS}: transform": ours.shap_fitted(refit=False),
             "woodelf": peers.woodelf_shap,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -87,7 +88,9 @@ class WalkModel:
         )
         self.intercept = forest.intercept
         player_of_slot = owner[bins.columns]
-        self.slots = [np.flatnonzero(player_of_slot == k) for k in range(n_players)]
+        by_player = np.argsort(player_of_slot, kind="stable")
+        bounds = np.searchsorted(player_of_slot[by_player], np.arange(n_players + 1)).tolist()
+        self.slots = [by_player[first:last] for first, last in pairwise(bounds)]
         has_table = np.zeros(len(bins.columns), bool)
         if len(bins.tests.tables):
             has_table[bins.tests.slot[bins.tests.table >= 0]] = True

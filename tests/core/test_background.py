@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fastpd_sklearn.core import background
+from fastpd_sklearn.core import background, model
 from fastpd_sklearn.core.background import KeptRows, MaskCounts, make_background, merged, unpacked
 from fastpd_sklearn.forest import ForestBuilder
 from tests.core.grow import core_of, grow, rows_for
@@ -53,6 +53,27 @@ def test_rows_and_counts_agree(case, weighted, group, most, n_threads, monkeypat
                 core.attribute(rows, truth, index, terms, 1),
                 atol=1e-12,
             )
+
+
+@pytest.mark.parametrize("meets", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_meet_and_tables_agree(case, weighted, meets, monkeypatch):
+    """Whichever is sooner, by one thread and two, at once and term by term."""
+    core, X = case
+    monkeypatch.setattr(model, "meet_sooner", lambda *_: meets)
+    weights = np.random.default_rng(0).random(len(X)) if weighted else None
+    truth = filled(MaskCounts, core, X, weights).coverage(core)
+    found = filled(KeptRows, core, X, weights).coverage(core)
+    rows, _ = core.bins.bin_matrix(X[:9], 1)
+    for index in ("shap", "banzhaf", "total"):
+        for terms in (SINGLES, PAIRS, SINGLES + PAIRS, [*PAIRS, (0, 1, 2)]):
+            one, two = (core.attribute(rows, found, index, terms, n) for n in (1, 2))
+            assert_array_equal(one, two)
+            assert_allclose(one, core.attribute(rows, truth, index, terms, 1), atol=1e-12)
+            blocks = core.attribute_blocks(rows, found, index, terms, 40, 1)
+            numbers, values = zip(*blocks, strict=True)
+            order = np.argsort(np.concatenate(numbers))
+            assert_allclose(np.concatenate(values)[order], one, atol=1e-12)
 
 
 def test_rows_with_and_without_weights(case):

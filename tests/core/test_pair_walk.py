@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.core import pair_walk, set_walk
+from fastpd_sklearn.core.effort import meet_sooner
 from fastpd_sklearn.core.pair_values import RowPairs, n_words_of, worth
 from tests import oracles
 from tests.core.grow import chain_forest, core_of
@@ -223,3 +224,18 @@ def test_worth_by_the_weights_of_coalitions(index):
                     truth = oracles.INDICES[index](game, term)
                     assert_allclose(table[kind, a, b], truth, rtol=0, atol=1e-14)
     assert not worth("shap", 1, 0).any()
+
+
+def test_few_rows_meet_and_many_are_tabled():
+    """As measured: 20 rows against 100 at leaves of six players, and deep trees far more."""
+    six = np.full(5000, 6)
+    assert meet_sooner(six, 1, 100, 1)
+    assert meet_sooner(six, 1, 512, 1)
+    assert meet_sooner(six, 20, 100, 1)
+    assert not meet_sooner(six, 100, 100, 1)
+    assert not meet_sooner(six, 20, 500, 1)
+    assert meet_sooner(six, 1, 100, 2)
+    assert not meet_sooner(six, 20, 100, 2)
+    assert not meet_sooner(np.full(5000, 2), 20, 100, 1)
+    assert meet_sooner(np.full(5000, 20), 1000, 500, 1)
+    assert not meet_sooner(np.zeros(0, np.int64), 1, 1, 1)
