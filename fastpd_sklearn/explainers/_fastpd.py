@@ -67,10 +67,11 @@ class FastPDExplainer(TreeExplainer):
     :meth:`fit` counts how often each answer occurs, and all explanations follow from the
     counts. Where that is no way to do it, for large unpruned forests and for responses behind a
     link, the rows of the background are kept, as one small integer a value, and walked through
-    the trees. On a response behind a link ``output`` is then "pd" or "component" of at most two
-    features; on unpruned forests SHAP and Banzhaf values take pairs of rows, and
-    :meth:`estimate_cost` says how long. Where leaves are linear functions, the counts are joined
-    by first moments of the numbers that these multiply.
+    the trees; and so are few rows, until something is asked for that takes counts. On a response
+    behind a link ``output`` is then "pd" or "component" of at most two features; on unpruned
+    forests SHAP and Banzhaf values take pairs of rows, and :meth:`estimate_cost` says how long.
+    Where leaves are linear functions, the counts are joined by first moments of the numbers that
+    these multiply.
 
     Parameters
     ----------

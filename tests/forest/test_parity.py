@@ -410,3 +410,48 @@ def test_same_rows_every_time_and_no_warnings():
     half = len(seen) // 2
     for first, second in zip(seen[:half], seen[half:], strict=True):
         np.testing.assert_array_equal(first, second)
+
+
+# -- how the rows are compared ---------------------------------------------------------------
+
+
+def test_the_library_is_asked_once_for_rows_of_one_type():
+    model, X = fit_numbers(RandomForestRegressor(n_estimators=5, max_depth=4))
+    reader = find_reader(model)
+    reading = reader.read(model)
+    sizes = []
+
+    def taken(rows):
+        sizes.append(len(rows))
+        return True
+
+    def predict(inputs):
+        return predict_many(reading.forest, inputs)
+
+    for form, n_calls in ((X, 1), (np.nan_to_num(X).astype(int), 2)):
+        sizes.clear()
+        check_reading(Picky(reader, taken), model, reading, form, predict)
+        assert len(sizes) == n_calls
+        assert sum(sizes) > 500
+
+
+def test_errors_say_on_which_rows_they_are():
+    model, X = fit_numbers(DecisionTreeRegressor(max_depth=5))
+    reading = find_reader(model).read(model)
+    forest = reading.forest
+    bad = corrupted(reading, value=np.where(forest.left[:, None] < 0, forest.value + 1, 0.0))
+    with pytest.raises(ValueError, match=r"on 200 of 200 rows of the background"):
+        check(model, X, bad)
+    turned = corrupted(reading, strict=not forest.strict)
+    with pytest.raises(ValueError, match=r"on \d+ of \d+ rows made from its thresholds"):
+        check(model, X, turned)
+
+
+def test_a_forest_is_its_own_model():
+    model, X = fit_numbers(DecisionTreeRegressor(max_depth=5))
+    forest = find_reader(model).read(model).forest
+    reader = find_reader(forest)
+    check_reading(reader, forest, reader.read(forest), X, None)  # which would be called
+    other = reader.read(replace(forest, value=forest.value + 1.0))
+    with pytest.raises(ValueError, match="misread"):
+        check(forest, X, other)
