@@ -5,7 +5,7 @@ the same bits for any number of threads.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -19,6 +19,10 @@ import numpy as np
 
 ctypedef fused tally:
     int64_t
+    double
+
+ctypedef fused counter:  # a sum of weights, or a number of rows: a fast cache holds twice as many
+    uint32_t
     double
 
 cdef enum:
@@ -104,6 +108,8 @@ cdef _count(
     BinnedRows rows, NodeTests tests, geometry, units, const tally[::1] sample_weight,
     int n_threads, int64_t first_tree, int64_t last_tree,
 ):
+    if rows.n_rows >> 32:
+        raise ValueError(f"{rows.n_rows} rows are more than can be counted at a time")
     cdef UnitArrays arrays = UnitArrays(geometry, units)
     cdef Codes codes = rows.view()
     cdef Tests test = tests.view()
@@ -160,15 +166,16 @@ cdef void _collect(
 
 
 cdef struct Sums:
-    # Weights by numbered pattern of a unit, two of each: see `_add_numbers`.
+    # A `counter` twice for each numbered pattern of a unit: see `_add`.
     int64_t room
-    void* weights
+    void* items
 
 
 cdef struct Scratch:
     # Room that the units and leaves of a tree share.
     int64_t room
     int32_t* occurring  # numbers of patterns that occur at a unit
+    void* weights       # theirs
     void* by_mask       # weights by mask of a small leaf, zeros between leaves
     uint64_t* words     # a mask
 
@@ -181,7 +188,7 @@ cdef int _scratch_init(
         n_players = units.player_start[leaf + 1] - units.player_start[leaf]
         if n_players <= TABLE_PLAYERS:
             most = max(most, n_players)
-    scratch.room, scratch.occurring = 0, NULL
+    scratch.room, scratch.occurring, scratch.weights = 0, NULL, NULL
     scratch.by_mask = calloc(<int64_t> 1 << most, size)
     scratch.words = <uint64_t*> calloc(units.n_words, sizeof(uint64_t))
     return -1 if scratch.by_mask == NULL or scratch.words == NULL else 0
@@ -189,6 +196,7 @@ cdef int _scratch_init(
 
 cdef void _scratch_free(Scratch* scratch) noexcept nogil:
     free(scratch.occurring)
+    free(scratch.weights)
     free(scratch.by_mask)
     free(scratch.words)
 
@@ -202,11 +210,13 @@ cdef void _count_tree(
     Where one block has all rows the units share their sums, which stay in a fast cache.
     """
     cdef int64_t first = units.tree_unit[tree], n_units = units.tree_unit[tree + 1] - first
-    cdef int64_t row = 0, m, u
+    cdef int64_t row = 0, m, u, n_occurring, item = sizeof(uint32_t)
     cdef Sums* sums = <Sums*> calloc(n_units + 1, sizeof(Sums))
     cdef Sums* own
     cdef Scratch scratch
     cdef TreeNumbers numbers
+    if tally is double:
+        item = sizeof(double)
     memset(&numbers, 0, sizeof(TreeNumbers))
     found.leaf_first = <int64_t*> calloc(last_leaf - first_leaf, sizeof(int64_t))
     found.leaf_count = <int64_t*> calloc(last_leaf - first_leaf, sizeof(int64_t))
@@ -224,21 +234,23 @@ cdef void _count_tree(
             if units.leaf_start[first + u] == units.leaf_start[first + u + 1]:
                 continue  # no leaf hangs from it
             own = &sums[u if codes.n_rows > numbers.most_rows else 0]
-            found.failed = _make_room(
-                own, 2 * _n_numbers(units, &numbers, first + u), sizeof(tally)
-            ) < 0
-            if not found.failed:
-                _add[tally](
-                    units, &numbers, u, m, weights + row if weights else NULL,
-                    <tally*> own.weights,
+            if _make_room(own, 2 * _n_numbers(units, &numbers, first + u), item) < 0:
+                n_occurring = -1
+            elif tally is int64_t:
+                n_occurring = _sum(
+                    units, &numbers, u, row, m, codes.n_rows, NULL, <uint32_t*> own.items, &scratch
                 )
-            if not found.failed and row + m == codes.n_rows:
-                found.failed = _fold[tally](
-                    units, first + u, first_leaf, &numbers, <tally*> own.weights, &scratch, found
-                ) < 0
+            else:
+                n_occurring = _sum(
+                    units, &numbers, u, row, m, codes.n_rows, weights, <double*> own.items, &scratch
+                )
+            found.failed = n_occurring < 0 or _fold[tally](
+                units, first + u, first_leaf, &numbers, n_occurring, <tally*> scratch.weights,
+                &scratch, found,
+            ) < 0
         row += m
     for u in range(n_units if sums != NULL else 0):
-        free(sums[u].weights)
+        free(sums[u].items)
     free(sums)
     _scratch_free(&scratch)
     numbers_free(&numbers)
@@ -259,11 +271,11 @@ cdef int _make_room(Sums* sums, int64_t size, int64_t item) noexcept nogil:
     if size <= sums.room:
         return 0
     more = max(size, 2 * sums.room)
-    grown = <char*> realloc(sums.weights, more * item)
+    grown = <char*> realloc(sums.items, more * item)
     if grown == NULL:
         return -1
     memset(grown + sums.room * item, 0, (more - sums.room) * item)
-    sums.weights, sums.room = grown, more
+    sums.items, sums.room = grown, more
     return 0
 
 
@@ -272,83 +284,93 @@ ctypedef fused number_type:
     int32_t
 
 
-cdef void _add_numbers(
-    const number_type* number, int64_t m, const tally* weights, tally* sums
+cdef int64_t _sum(
+    const UnitView* units, const TreeNumbers* numbers, int64_t u, int64_t row, int64_t m,
+    int64_t n_rows, const double* weights, counter* sums, Scratch* scratch,
+) noexcept nogil:
+    """Add a block's rows at unit `u` of the tree; after the last list the numbers that occur.
+
+    How many those are, zero before, or -1 if there is no memory.
+    """
+    cdef const double* own = NULL if weights == NULL else weights + row
+    if units.is_dense[numbers.first_unit + u]:
+        _add(numbers.short + u * numbers.most_rows, m, own, sums)
+    else:
+        _add(numbers.number + u * numbers.most_rows, m, own, sums)
+    if row + m < n_rows:
+        return 0
+    return _occurring(_n_numbers(units, numbers, numbers.first_unit + u), sums, scratch)
+
+
+cdef void _add(
+    const number_type* number, int64_t m, const double* weights, counter* sums
 ) noexcept nogil:
     """Add to sums[2 * number] for even rows and to its neighbour for odd ones.
 
     Rows that follow one another often have the same pattern, and would wait for each other.
     """
-    cdef int64_t r, pairs = m // 2
-    for r in range(pairs):
-        sums[2 * number[2 * r]] += 1 if weights == NULL else weights[2 * r]
-        sums[2 * number[2 * r + 1] + 1] += 1 if weights == NULL else weights[2 * r + 1]
-    if m % 2:
-        sums[2 * number[m - 1]] += 1 if weights == NULL else weights[m - 1]
-
-
-cdef void _add(
-    const UnitView* units, const TreeNumbers* numbers, int64_t u, int64_t m, const tally* weights,
-    tally* sums,
-) noexcept nogil:
-    """Add the weights of a block's rows to their patterns' sums at unit `u` of the tree."""
-    if units.is_dense[numbers.first_unit + u]:
-        _add_numbers(numbers.short + u * numbers.most_rows, m, weights, sums)
+    cdef int64_t r
+    if counter is double:
+        for r in range(m):
+            sums[2 * number[r] + r % 2] += weights[r]
     else:
-        _add_numbers(numbers.number + u * numbers.most_rows, m, weights, sums)
+        for r in range(m // 2):
+            sums[2 * number[2 * r]] += 1
+            sums[2 * number[2 * r + 1] + 1] += 1
+        if m % 2:
+            sums[2 * number[m - 1]] += 1
+
+
+cdef int64_t _occurring(int64_t n_numbers, counter* sums, Scratch* scratch) noexcept nogil:
+    """List the numbers that have weight, and their weights, in order; zeros take their place.
+
+    How many there are, or -1 if there is no memory.
+    """
+    cdef int64_t number, size = 0
+    if n_numbers > scratch.room:
+        free(scratch.occurring)
+        free(scratch.weights)
+        scratch.occurring = <int32_t*> malloc(n_numbers * sizeof(int32_t))
+        scratch.weights = malloc(n_numbers * sizeof(int64_t))
+        scratch.room = n_numbers
+        if scratch.occurring == NULL or scratch.weights == NULL:
+            scratch.room = 0
+            return -1
+    # A number without weight is overwritten by the next: which have one could not be foretold.
+    for number in range(n_numbers):
+        scratch.occurring[size] = <int32_t> number
+        if counter is double:
+            (<double*> scratch.weights)[size] = sums[2 * number] + sums[2 * number + 1]
+            size += (<double*> scratch.weights)[size] != 0  # weights need not be positive
+        else:
+            (<int64_t*> scratch.weights)[size] = <int64_t> sums[2 * number] + sums[2 * number + 1]
+            size += (<int64_t*> scratch.weights)[size] != 0
+    memset(sums, 0, 2 * n_numbers * sizeof(counter))
+    return size
 
 
 cdef int _fold(
     const UnitView* units, int64_t unit, int64_t first_leaf, const TreeNumbers* numbers,
-    tally* sums, Scratch* scratch, Found* found,
+    int64_t n_occurring, const tally* weights, Scratch* scratch, Found* found,
 ) noexcept nogil:
-    """From the sums of a unit to entries of its leaves; the sums are zeros afterwards."""
-    cdef int64_t n_occurring = _occurring[tally](units, unit, numbers, sums, scratch), k, leaf
-    if n_occurring < 0:
-        return -1
+    """From the sums of a unit to entries of its leaves."""
+    cdef int64_t k, leaf
+    if n_occurring == 0:
+        return 0
     for k in range(units.leaf_start[unit], units.leaf_start[unit + 1]):
         leaf = units.leaf[k]
         found.leaf_first[leaf - first_leaf] = found.size
         if units.player_start[leaf + 1] - units.player_start[leaf] <= TABLE_PLAYERS:
             if _fold_by_table[tally](
-                units, unit, leaf, numbers, n_occurring, sums, scratch, found
+                units, unit, leaf, numbers, n_occurring, weights, scratch, found
             ) < 0:
                 return -1
         elif _fold_by_keys[tally](
-            units, unit, leaf, numbers, n_occurring, sums, scratch, found
+            units, unit, leaf, numbers, n_occurring, weights, scratch, found
         ) < 0:
             return -1
         found.leaf_count[leaf - first_leaf] = found.size - found.leaf_first[leaf - first_leaf]
-    memset(sums, 0, n_occurring * sizeof(tally))
     return 0
-
-
-cdef int64_t _occurring(
-    const UnitView* units, int64_t unit, const TreeNumbers* numbers, tally* sums, Scratch* scratch
-) noexcept nogil:
-    """List the numbers that have weight, whose weights move to the front of the sums, in order.
-
-    How many there are, or -1 if there is no memory.
-    """
-    cdef int64_t n_numbers = _n_numbers(units, numbers, unit), number, size = 0
-    cdef tally even, odd
-    if n_numbers > scratch.room:
-        free(scratch.occurring)
-        scratch.occurring = <int32_t*> malloc(n_numbers * sizeof(int32_t))
-        if scratch.occurring == NULL:
-            scratch.room = 0
-            return -1
-        scratch.room = n_numbers
-    for number in range(n_numbers):
-        even, odd = sums[2 * number], sums[2 * number + 1]
-        if even == 0 and odd == 0:
-            continue
-        sums[2 * number] = sums[2 * number + 1] = 0
-        if even + odd != 0:  # weights need not be positive
-            sums[size] = even + odd
-            scratch.occurring[size] = <int32_t> number
-            size += 1
-    return size
 
 
 cdef int _fold_by_table(
@@ -368,8 +390,7 @@ cdef int _fold_by_table(
         for e in range(n_occurring):
             leaf_mask(units, numbers, unit, leaf, scratch.occurring[e], words)
             by_mask[words[0]] += weights[e]
-    # No more masks occur than patterns do. One that does not is overwritten by the next: which do
-    # could not be foretold.
+    # No more masks occur than patterns do. One that does not is overwritten by the next.
     if _reserve(found, units.n_words, min(n_masks, n_occurring) + 1, sizeof(tally)) < 0:
         return -1
     for mask in range(n_masks):

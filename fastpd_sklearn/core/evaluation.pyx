@@ -35,6 +35,8 @@ import numpy as np
 
 from fastpd_sklearn.core.ordering import by_likeness, reorder, taken
 
+cdef extern from "room.h" nogil:
+    void* wide_malloc(size_t)
 cdef extern from "kernels.h" nogil:
     int64_t popcount "popcount_64"(uint64_t)
     void gather_16(double* const*, int64_t, const double*, int64_t, const uint16_t*, int64_t)
@@ -45,6 +47,7 @@ cdef enum:
     MIXED_PLAYERS = 20     # the same for terms of one or two players, see mixtures
     TABLE_PLAYERS = 14     # the largest leaf whose occurring masks are found in a table of all
     LEAF_MASKS = 8         # patterns of a unit for which it pays off to make a leaf's masks for all
+    SPARE = 3              # numbers after a table: see kernels.h
 
 WHOLE_ROWS = 4             # rows a pattern from which on a table is over all patterns
 BATCH_BYTES = 1 << 20      # a thread, of the tables of a batch (a tree may need more): they stay cached
@@ -63,8 +66,14 @@ cdef struct Table:
     int64_t width       # values of a pattern: terms x values of a leaf
     uint32_t* place     # of the pattern of each row of the span; NULL where the pattern says it
     double** column     # of the output, for each of the values: that of the first row
-    double* value       # value[pattern * width + slot * n_values + v]
+    double* value       # value[pattern * width + slot * n_values + v], in the room of all tables
     bint is_met         # whether patterns are looked up as they are here or at a unit below
+
+
+cdef struct Room:
+    # Where the tables of the time lie, one after the other.
+    double* numbers
+    int64_t size
 
 
 cdef struct Job:
@@ -98,7 +107,7 @@ def attribute(
     const double[:, ::1] leaf_value, const int32_t[::1] tree_output, double[:, :, ::1] out,
     int n_threads,
 ):
-    """Add the value of every term for every row to `out`.
+    """Write the value of every term for every row to `out`.
 
     Parameters
     ----------
@@ -112,6 +121,7 @@ def attribute(
     leaf_value : ndarray of shape (n_leaves, n_values), float64
     tree_output : ndarray of shape (n_trees,), int32
     out : ndarray of shape (n_terms, n_outputs, n_rows), float64
+        Of zeros, to which the values are added.
     n_threads : int
     """
     cdef int64_t n_rows = rows.n_rows
@@ -127,10 +137,8 @@ def attribute(
     order = by_likeness(rows, tests, geometry)
     place = np.empty_like(order)
     place[order] = np.arange(n_rows)
-    values = np.asarray(out)
-    reorder(values, order)
     _attribute(taken(rows, order), layout, *args)
-    reorder(values, place)
+    reorder(out, place, n_threads)
 
 
 def _is_likeness_wanted(int64_t n_rows, table_bytes, plan, out):
@@ -170,16 +178,21 @@ def _attribute(
     job.n_words, job.n_outputs = geometry.n_words, out.shape[1]
     job.table_bytes = TABLE_BYTES
     job.out = &out[0, 0, 0]
-    cdef int64_t first, room = BATCH_BYTES * n_threads * (LARGE_BATCHES if n_rows <= FEW_ROWS else 1)
-    for first_tree, last_tree, part in coverage.parts(n_threads):
-        batches = _batches(
-            layout.table_bytes[first_tree:last_tree], layout.place_bytes[first_tree:last_tree],
-            room, n_threads,
-        )
-        for start, stop in batches:
-            for first in range(0, n_rows, span):
-                _batch(&job, part, first_tree + start, first_tree + stop, first,
-                       min(span, n_rows - first), n_threads)
+    cdef int64_t first, most = BATCH_BYTES * n_threads * (LARGE_BATCHES if n_rows <= FEW_ROWS else 1)
+    cdef Room room
+    room.numbers, room.size = NULL, 0
+    try:
+        for first_tree, last_tree, part in coverage.parts(n_threads):
+            batches = _batches(
+                layout.table_bytes[first_tree:last_tree], layout.place_bytes[first_tree:last_tree],
+                most, n_threads,
+            )
+            for start, stop in batches:
+                for first in range(0, n_rows, span):
+                    _batch(&job, &room, part, first_tree + start, first_tree + stop, first,
+                           min(span, n_rows - first), n_threads)
+    finally:
+        free(room.numbers)
 
 
 cdef class _Keep:
@@ -263,17 +276,18 @@ cdef struct Batch:
     int64_t n_rows
     Listed* listed      # by tree
     Table* tables       # by unit
+    Room* room
 
 
 cdef _batch(
-    Job* job, Coverage coverage, int64_t first_tree, int64_t last_tree, int64_t first_row,
+    Job* job, Room* room, Coverage coverage, int64_t first_tree, int64_t last_tree, int64_t first_row,
     int64_t n_rows, int n_threads,
 ):
     cdef Batch batch
     cdef int status = -1
     batch.first_tree, batch.last_tree = first_tree, last_tree
     batch.first_unit, batch.last_unit = job.units.tree_unit[first_tree], job.units.tree_unit[last_tree]
-    batch.first_row, batch.n_rows = first_row, n_rows
+    batch.first_row, batch.n_rows, batch.room = first_row, n_rows, room
     batch.listed = <Listed*> calloc(last_tree - first_tree + 1, sizeof(Listed))
     batch.tables = <Table*> calloc(batch.last_unit - batch.first_unit + 1, sizeof(Table))
     with nogil:
@@ -297,7 +311,6 @@ cdef void _free_batch(Batch* batch) noexcept nogil:
 cdef void _free_table(Table* table) noexcept nogil:
     free(table.place)
     free(table.column)
-    free(table.value)
     table.place, table.column, table.value = NULL, NULL, NULL
 
 
@@ -312,7 +325,8 @@ cdef int _run_batch(Job* job, Coverage coverage, Batch* batch, int n_threads) no
     while first < batch.last_unit:
         last = _group_end(job, batch, first)
         if (
-            _make_tables(job, coverage, batch, first, last, n_threads) < 0
+            _place_tables(job, batch, first, last) < 0
+            or _make_tables(job, coverage, batch, first, last, n_threads) < 0
             or _add_tables(job, batch, first, last, n_threads) < 0
         ):
             return -1
@@ -332,6 +346,34 @@ cdef int64_t _group_end(const Job* job, const Batch* batch, int64_t first) noexc
         room -= size
         unit += 1
     return unit
+
+
+cdef int _place_tables(const Job* job, Batch* batch, int64_t first, int64_t last) noexcept nogil:
+    """Give every unit that has terms a place for its table; -1 if there is no memory.
+
+    Between two calls room is kept, as the system would have to find it anew and clear it.
+    """
+    cdef int64_t unit, size = 0
+    cdef Table* table
+    for unit in range(first, last):
+        table = &batch.tables[unit - batch.first_unit]
+        table.width, table.n_patterns = _n_slots(job, unit) * job.n_values, 0
+        if table.width:
+            table.n_patterns = _n_patterns(job, batch, unit)
+            size += table.width * table.n_patterns + SPARE
+    if size > batch.room.size:
+        free(batch.room.numbers)
+        batch.room.numbers = <double*> wide_malloc(size * sizeof(double))
+        batch.room.size = size if batch.room.numbers != NULL else 0
+    if batch.room.numbers == NULL and size:
+        return -1
+    size = 0
+    for unit in range(first, last):
+        table = &batch.tables[unit - batch.first_unit]
+        if table.width:
+            table.value = batch.room.numbers + size
+            size += table.width * table.n_patterns + SPARE
+    return 0
 
 
 cdef int64_t _tree_of(const Job* job, const Batch* batch, int64_t unit) noexcept nogil:
@@ -534,9 +576,8 @@ cdef int _make_table(
     cdef Table* table = &batch.tables[unit - batch.first_unit]
     cdef int status
     cdef Scratch scratch
-    if _n_slots(job, unit) == 0:
+    if table.width == 0:
         return 0
-    table.n_patterns = _n_patterns(job, batch, unit)
     memset(&scratch, 0, sizeof(Scratch))
     status = _point_table(job, tree, unit, batch.first_row, table)
     if status == 0:
@@ -551,12 +592,11 @@ cdef int _make_table(
 cdef int _point_table(
     const Job* job, int64_t tree, int64_t unit, int64_t first_row, Table* table
 ) noexcept nogil:
-    """Make room for a table of zeros, and say which columns its values belong to."""
+    """Fill a table with zeros, and say which columns its values belong to."""
     cdef int64_t n_slots = _n_slots(job, unit), slot, v, column
-    table.width = n_slots * job.n_values
-    table.value = <double*> calloc(table.width * table.n_patterns + 3, sizeof(double))
+    memset(table.value, 0, (table.width * table.n_patterns + SPARE) * sizeof(double))
     table.column = <double**> malloc(table.width * sizeof(double*))
-    if table.value == NULL or table.column == NULL:
+    if table.column == NULL:
         return -1
     for slot in range(n_slots):
         for v in range(job.n_values):

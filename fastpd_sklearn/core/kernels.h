@@ -107,46 +107,54 @@ DEFINE_INTERVAL(in_interval_8, uint8_t)
 DEFINE_INTERVAL(in_interval_16, uint16_t)
 DEFINE_INTERVAL(in_interval_32, uint32_t)
 
-/* pattern[r] |= four bits from `shift` on; bit j of row r is bits[j][r] */
-CLONES static void or_four_16(uint16_t *pattern, const uint8_t *const *bits, int shift, int64_t m)
+/* pattern[r] = four bits; bit j of row r is bits[j][r] */
+CLONES static void set_four_16(uint16_t *pattern, const uint8_t *const *bits, int64_t m)
 {
     const uint8_t *a = bits[0], *b = bits[1], *c = bits[2], *d = bits[3];
-    const uint16_t unit = (uint16_t)(1u << shift);
+    for (int64_t r = 0; r < m; r++)
+        pattern[r] = (uint8_t)(a[r] | b[r] << 1 | c[r] << 2 | d[r] << 3);
+}
+
+/* pattern[r] |= four more from bit 4 on */
+CLONES static void or_four_16(uint16_t *pattern, const uint8_t *const *bits, int64_t m)
+{
+    const uint8_t *a = bits[0], *b = bits[1], *c = bits[2], *d = bits[3];
+    for (int64_t r = 0; r < m; r++)
+        pattern[r] |= (uint8_t)(a[r] << 4 | b[r] << 5 | c[r] << 6 | d[r] << 7);
+}
+
+/* What a test above does to a pattern: where the probed bit of the pattern above is as wanted some
+ * bits are set, and where it is not some are cleared. */
+typedef struct {
+    uint16_t probe, wanted, set, clear;
+} passing;
+
+static inline uint16_t passed(uint16_t pattern, uint16_t other, const passing test)
+{
+    const uint16_t met = (uint16_t)((other & test.probe) == test.wanted ? 0xFFFF : 0);
+    return (uint16_t)((pattern | (met & test.set)) & (met | (uint16_t)~test.clear));
+}
+
+/* pattern[r] |= what of another pattern is above `down`, from `shift` on; then three tests. */
+CLONES static void or_above_16(uint16_t *pattern, const uint16_t *other, int down, int shift,
+                               const passing *tests, int64_t m)
+{
+    const passing a = tests[0], b = tests[1], c = tests[2];
     for (int64_t r = 0; r < m; r++) {
-        const uint8_t four_bits = (uint8_t)(a[r] | b[r] << 1 | c[r] << 2 | d[r] << 3);
-        pattern[r] |= (uint16_t)(four_bits * unit);
+        const uint16_t from = other[r];
+        uint16_t to = (uint16_t)(pattern[r] | (uint16_t)((uint16_t)(from >> down) << shift));
+        to = passed(to, from, a);
+        to = passed(to, from, b);
+        pattern[r] = passed(to, from, c);
     }
 }
 
-/* pattern[r] |= bit[r] << shift, by a product: shifts of 16 bits would be done in 32 */
-CLONES static void or_bit_16(uint16_t *pattern, const uint8_t *bit, int shift, int64_t m)
+/* Three more of them. */
+CLONES static void pass_16(uint16_t *pattern, const uint16_t *other, const passing *tests, int64_t m)
 {
-    const uint16_t unit = (uint16_t)(1u << shift);
+    const passing a = tests[0], b = tests[1], c = tests[2];
     for (int64_t r = 0; r < m; r++)
-        pattern[r] |= (uint16_t)(bit[r] * unit);
-}
-
-/* pattern[r] |= what of another pattern is above `down`, from `shift` on */
-CLONES static void or_above_16(uint16_t *pattern, const uint16_t *other, int down, int shift, int64_t m)
-{
-    for (int64_t r = 0; r < m; r++)
-        pattern[r] |= (uint16_t)((uint16_t)(other[r] >> down) << shift);
-}
-
-/* Set a bit of pattern[r] where the probed bit of another pattern is as wanted. */
-CLONES static void or_test_16(uint16_t *pattern, const uint16_t *other, uint16_t probe,
-                              uint16_t wanted, uint16_t bit, int64_t m)
-{
-    for (int64_t r = 0; r < m; r++)
-        pattern[r] |= (uint16_t)((other[r] & probe) == wanted ? bit : 0);
-}
-
-/* Clear it where it is not. */
-CLONES static void and_test_16(uint16_t *pattern, const uint16_t *other, uint16_t probe,
-                               uint16_t wanted, uint16_t bit, int64_t m)
-{
-    for (int64_t r = 0; r < m; r++)
-        pattern[r] &= (uint16_t)~((other[r] & probe) == wanted ? 0 : bit);
+        pattern[r] = passed(passed(passed(pattern[r], other[r], a), other[r], b), other[r], c);
 }
 
 /* masks[a] is the mask that goes with node bits a. Set a player's bit where the node at `place` is
@@ -202,12 +210,6 @@ CLONES static void add_scaled(double *out, const double *x, double weight, int64
 
 /* --- look-ups in a table that has the values of a pattern side by side -------------------------- */
 
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define PICK(A, B, I, J, K, L) __builtin_shufflevector(A, B, I, J, K, L)
-#endif
-#endif
-
 /* out[k][first + r] += table[index[r] * width + k] for rows r and columns k, of places r on. */
 #define DEFINE_GATHER_ROWS(NAME, INDEX)                                                    \
     static inline void NAME##_rows(double *const *out, int64_t first, const double *table, \
@@ -231,6 +233,11 @@ DEFINE_GATHER_ROWS(gather_32, uint32_t)
 #endif
 
 #if defined(PICK)
+enum {
+    ROWS_AHEAD = 32,  /* whose entries are asked for, as they may be in a slow cache */
+    LINE = 8          /* numbers */
+};
+
 typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
 
 typedef struct {
@@ -254,6 +261,10 @@ static inline square read_square(const double *w, const double *x, const double 
         const int64_t whole = width / 4 * 4, rest = width - whole;                         \
         int64_t r = 0;                                                                     \
         for (; r + 4 <= m; r += 4) {                                                       \
+            for (int64_t a = r + ROWS_AHEAD; a < r + ROWS_AHEAD + 4 && a < m; a++) {       \
+                __builtin_prefetch(table + index[a] * width);                              \
+                __builtin_prefetch(table + index[a] * width + LINE);                       \
+            }                                                                              \
             const double *w = table + index[r] * width, *x = table + index[r + 1] * width; \
             const double *y = table + index[r + 2] * width, *z = table + index[r + 3] * width; \
             const int64_t at = first + r;                                                  \

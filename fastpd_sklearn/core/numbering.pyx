@@ -10,12 +10,15 @@ from libc.string cimport memcmp, memcpy, memset
 
 from fastpd_sklearn.core.routing cimport route_block
 
+cdef extern from "room.h" nogil:
+    void* wide_malloc(size_t)
 cdef extern from "kernels.h" nogil:
-    void or_four_16(uint16_t*, const uint8_t* const*, int, int64_t)
-    void or_bit_16(uint16_t*, const uint8_t*, int, int64_t)
-    void or_above_16(uint16_t*, const uint16_t*, int, int, int64_t)
-    void or_test_16(uint16_t*, const uint16_t*, uint16_t, uint16_t, uint16_t, int64_t)
-    void and_test_16(uint16_t*, const uint16_t*, uint16_t, uint16_t, uint16_t, int64_t)
+    ctypedef struct passing:
+        uint16_t probe, wanted, set, clear
+    void set_four_16(uint16_t*, const uint8_t* const*, int64_t)
+    void or_four_16(uint16_t*, const uint8_t* const*, int64_t)
+    void or_above_16(uint16_t*, const uint16_t*, int, int, const passing*, int64_t)
+    void pass_16(uint16_t*, const uint16_t*, const passing*, int64_t)
     void or_passing_32(uint32_t*, int, int, uint32_t, int64_t)
     void and_passing_32(uint32_t*, int, int, uint32_t, int64_t)
 
@@ -26,6 +29,9 @@ cdef enum:
     WIDE_ROWS = 16384      # a large block of rows shares it
     PATTERN_BYTES = 6      # of a row at a unit: the pattern, and a number
     BLOCK_BYTES = 1 << 26  # of a block, at most
+    MOST_TESTS = 9         # on the way through a chunk: CHUNK_NODES, made a multiple of three
+
+cdef uint8_t NO_BITS[MOST_ROWS]  # zeros
 
 
 cdef class UnitArrays:
@@ -86,15 +92,17 @@ cdef void unit_patterns(
 
     `parent` has the patterns of the rows at the parent of the unit, if there is one.
     """
-    cdef int64_t block, first
-    for block in range((m + MOST_ROWS - 1) // MOST_ROWS):
-        first = block * MOST_ROWS
-        _node_patterns(
-            codes, tests, units, unit, row + first, min(<int64_t> MOST_ROWS, m - first),
-            patterns + first,
-        )
-    if units.is_dense[unit] and units.parent[unit] >= 0:
-        _add_above(units, unit, parent, m, patterns)
+    cdef int64_t first = 0, some
+    cdef Above above
+    cdef bint has_above = units.is_dense[unit] and units.parent[unit] >= 0
+    if has_above:
+        _find_above(units, unit, &above)
+    while first < m:
+        some = min(<int64_t> MOST_ROWS, m - first)
+        _node_patterns(codes, tests, units, unit, row + first, some, patterns + first)
+        if has_above:
+            _add_above(&above, parent + first, some, patterns + first)
+        first += some
 
 
 cdef void _node_patterns(
@@ -103,37 +111,55 @@ cdef void _node_patterns(
 ) noexcept nogil:
     """The node bits of the patterns of at most MOST_ROWS rows."""
     cdef uint8_t bits[CHUNK_NODES * MOST_ROWS]
-    cdef const uint8_t* four[4]
+    cdef const uint8_t* eight[8]
     cdef const int32_t* node = units.node + units.node_start[unit]
-    cdef int64_t n_nodes = _n_nodes(units, unit), b, j
+    cdef int64_t n_nodes = _n_nodes(units, unit), b
     for b in range(n_nodes):
         route_block(codes, tests, node[b], row, m, bits + b * MOST_ROWS)
-    memset(patterns, 0, m * sizeof(uint16_t))
-    for b in range(n_nodes // 4):
-        for j in range(4):
-            four[j] = bits + (4 * b + j) * MOST_ROWS
-        or_four_16(patterns, four, <int> (4 * b), m)
-    for b in range(n_nodes // 4 * 4, n_nodes):
-        or_bit_16(patterns, bits + b * MOST_ROWS, <int> b, m)
+        eight[b] = bits + b * MOST_ROWS
+    for b in range(n_nodes, 8):
+        eight[b] = NO_BITS
+    set_four_16(patterns, eight, m)
+    if n_nodes > 4:
+        or_four_16(patterns, eight + 4, m)
+
+
+cdef struct Above:
+    # How the bits of the players above a unit follow from its parent's patterns.
+    int down, shift      # the parent's node bits, and the unit's own
+    int n_threes
+    passing tests[MOST_TESTS]
+
+
+cdef void _find_above(const UnitView* units, int64_t unit, Above* above) noexcept nogil:
+    """The parent's players above stay, changed by its tests on the way to the unit."""
+    cdef int64_t up = units.parent[unit], start = units.path_start[units.first_leaf[unit]]
+    cdef int64_t known = units.n_above[up], k
+    cdef uint16_t bit
+    cdef passing* test = above.tests
+    above.down, above.shift = <int> _n_nodes(units, up), <int> _n_nodes(units, unit)
+    memset(test, 0, sizeof(above.tests))
+    for k in range(start + units.depth[up], start + units.depth[unit]):
+        test.probe = <uint16_t> (1 << units.place[units.path_node[k]])
+        test.wanted = test.probe if units.path_left[k] else 0
+        bit = <uint16_t> (1 << (above.shift + units.path_bit[k]))
+        if units.path_bit[k] == known:  # a player that has not been met before
+            test.set = bit
+            known += 1
+        else:
+            test.clear = bit
+        test += 1
+    above.n_threes = <int> ((units.depth[unit] - units.depth[up] + 2) // 3)
 
 
 cdef void _add_above(
-    const UnitView* units, int64_t unit, const uint16_t* parent, int64_t m, uint16_t* patterns
+    const Above* above, const uint16_t* parent, int64_t m, uint16_t* patterns
 ) noexcept nogil:
-    """Add the bits of the players above: the parent's, changed by its tests on the way here."""
-    cdef int64_t up = units.parent[unit], start = units.path_start[units.first_leaf[unit]]
-    cdef int64_t known = units.n_above[up], n_nodes = _n_nodes(units, unit), k
-    cdef uint16_t probe, wanted, bit
-    or_above_16(patterns, parent, <int> _n_nodes(units, up), <int> n_nodes, m)
-    for k in range(start + units.depth[up], start + units.depth[unit]):
-        probe = <uint16_t> (1 << units.place[units.path_node[k]])
-        wanted = probe if units.path_left[k] else 0
-        bit = <uint16_t> (1 << (n_nodes + units.path_bit[k]))
-        if units.path_bit[k] == known:  # a player that has not been met before
-            or_test_16(patterns, parent, probe, wanted, bit, m)
-            known += 1
-        else:
-            and_test_16(patterns, parent, probe, wanted, bit, m)
+    """Add the bits of the players above."""
+    cdef int k
+    or_above_16(patterns, parent, above.down, above.shift, above.tests, m)
+    for k in range(1, above.n_threes):
+        pass_16(patterns, parent, above.tests + 3 * k, m)
 
 
 cdef void _extend(
@@ -213,11 +239,11 @@ cdef int numbers_init(
     numbers.n_units = units.tree_unit[tree + 1] - numbers.first_unit
     numbers.most_rows = min(n_rows, block_rows(units, tree))
     numbers.deep = <DeepUnit*> calloc(numbers.n_units, sizeof(DeepUnit))
-    numbers.short = <uint16_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(uint16_t))
+    numbers.short = <uint16_t*> wide_malloc(numbers.n_units * numbers.most_rows * sizeof(uint16_t))
     for u in range(numbers.n_units):
         any_deep = any_deep or not units.is_dense[numbers.first_unit + u]
     if any_deep:
-        numbers.number = <int32_t*> malloc(numbers.n_units * numbers.most_rows * sizeof(int32_t))
+        numbers.number = <int32_t*> wide_malloc(numbers.n_units * numbers.most_rows * sizeof(int32_t))
     if (
         numbers.deep == NULL or numbers.short == NULL
         or (any_deep and numbers.number == NULL)

@@ -1,6 +1,7 @@
 """The order of rows in which neighbours fall into the same entries of the tables."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 
 from fastpd_sklearn.core import evaluation, ordering
@@ -22,8 +23,10 @@ def test_rows_are_taken_by_the_halves_of_their_columns():
 
 def test_values_are_put_in_places():
     values = np.arange(12.0).reshape(2, 2, 3)
-    ordering.reorder(values, np.array([2, 0, 1]))
+    ordering.reorder(values, np.array([2, 0, 1]), 2)
     assert_array_equal(values, np.arange(12.0).reshape(2, 2, 3)[..., [2, 0, 1]])
+    with pytest.raises(ValueError, match="2 places for 3 rows"):
+        ordering.reorder(values, np.array([1, 0]), 2)
 
 
 def test_likeness_changes_no_bit(monkeypatch):
