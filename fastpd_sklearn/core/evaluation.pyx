@@ -39,8 +39,10 @@ cdef extern from "room.h" nogil:
     void* wide_malloc(size_t)
 cdef extern from "kernels.h" nogil:
     int64_t popcount "popcount_64"(uint64_t)
-    void gather_16(double* const*, int64_t, const double*, int64_t, const uint16_t*, int64_t)
-    void gather_32(double* const*, int64_t, const double*, int64_t, const uint32_t*, int64_t)
+    void gather_16(
+        double* const*, int64_t, const double*, int64_t, int64_t, const uint16_t*, int64_t)
+    void gather_32(
+        double* const*, int64_t, const double*, int64_t, int64_t, const uint32_t*, int64_t)
 
 cdef enum:
     DENSE_PLAYERS = 12     # the largest leaf for which terms of any size are computed at all masks
@@ -816,13 +818,14 @@ cdef void _add_leaf(
     cdef int64_t v, i, r
     cdef double value
     cdef double* entry
-    cdef const double* share = scratch.values
-    for i in range(n_terms):
-        for v in range(job.n_values):
-            value = leaf_value[v]
-            entry = table.value + slot[i] * job.n_values + v
-            for r in range(table.n_patterns):
-                entry[r * table.width] += value * share[scratch.index[r] * n_terms + i]
+    cdef const double* share
+    for v in range(job.n_values):
+        value, entry = leaf_value[v], table.value + v
+        for r in range(table.n_patterns):
+            share = scratch.values + scratch.index[r] * n_terms
+            for i in range(n_terms):
+                entry[slot[i] * job.n_values] += value * share[i]
+            entry += table.width
 
 
 cdef int _make_scratch(
@@ -879,7 +882,7 @@ cdef void _add_tree(
     int64_t m, uint16_t* patterns,
 ) noexcept nogil:
     """Add the entries of units of a tree; patterns are found from those of the units above."""
-    cdef int64_t u
+    cdef int64_t u, size
     cdef const Table* table
     cdef uint16_t* here
     for u in range(root if first < last else last, last):
@@ -892,7 +895,8 @@ cdef void _add_tree(
             )
         if u < first or table.value == NULL:
             continue
+        size = table.width * table.n_patterns
         if table.place == NULL:
-            gather_16(table.column, row, table.value, table.width, here, m)
+            gather_16(table.column, row, table.value, table.width, size, here, m)
         else:
-            gather_32(table.column, row, table.value, table.width, table.place + row, m)
+            gather_32(table.column, row, table.value, table.width, size, table.place + row, m)

@@ -14,7 +14,7 @@ cdef enum:
     DENSE_BITS = 16  # the longest pattern that is a number by itself, of 16 bits
     CHUNK_NODES = 7  # three full levels
     LEAST_NODES = 4  # of the limit, however deep
-    CHUNK_BITS = 10  # of a pattern, about: a table over all such patterns stays in a fast cache
+    CHUNK_BITS = 11  # of a pattern, about: making larger tables takes more than they save
 
 
 cdef class _Column:

@@ -223,9 +223,10 @@ CLONES static void add_scaled(double *out, const double *x, double weight, int64
 DEFINE_GATHER_ROWS(gather_16, uint16_t)
 DEFINE_GATHER_ROWS(gather_32, uint32_t)
 
-/* The same of all rows. Four rows and four columns make a square that is read by rows and added by
+/* The same of all rows, for a table of `size` numbers. Four rows and four columns make a square that is read by rows and added by
  * columns: between the two it is turned over in registers, so that no value is looked up by itself.
- * The last square of a row may reach into what follows it: a table has three numbers to spare. */
+ * Two squares go together, one below the other. The last square of a row may reach into what follows
+ * it: a table has three numbers to spare. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define PICK(A, B, I, J, K, L) __builtin_shufflevector(A, B, I, J, K, L)
@@ -234,8 +235,9 @@ DEFINE_GATHER_ROWS(gather_32, uint32_t)
 
 #if defined(PICK)
 enum {
-    ROWS_AHEAD = 32,  /* whose entries are asked for, as they may be in a slow cache */
-    LINE = 8          /* numbers */
+    ROWS_AHEAD = 32,      /* whose entries are asked for */
+    FAST_NUMBERS = 1 << 15, /* of a table that is in a fast cache without that */
+    LINE = 8              /* numbers */
 };
 
 typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
@@ -254,34 +256,37 @@ static inline square read_square(const double *w, const double *x, const double 
                      PICK(pq_even, st_even, 2, 3, 6, 7), PICK(pq_odd, st_odd, 2, 3, 6, 7)}};
 }
 
+static inline void add_two(double *out, four above, four below)
+{
+    *(four *)out += above;
+    *(four *)(out + 4) += below;
+}
+
 #define DEFINE_GATHER(NAME, INDEX)                                                         \
     CLONES static void NAME(double *const *out, int64_t first, const double *table,        \
-                            int64_t width, const INDEX *index, int64_t m)                  \
+                            int64_t width, int64_t size, const INDEX *index, int64_t m)    \
     {                                                                                      \
-        const int64_t whole = width / 4 * 4, rest = width - whole;                         \
+        const int64_t ahead = size > FAST_NUMBERS ? ROWS_AHEAD : m;                        \
         int64_t r = 0;                                                                     \
-        for (; r + 4 <= m; r += 4) {                                                       \
-            for (int64_t a = r + ROWS_AHEAD; a < r + ROWS_AHEAD + 4 && a < m; a++) {       \
+        for (; r + 8 <= m; r += 8) {                                                       \
+            const double *row[8];                                                          \
+            const int64_t at = first + r;                                                  \
+            for (int i = 0; i < 8; i++)                                                    \
+                row[i] = table + index[r + i] * width;                                     \
+            for (int64_t a = r + ahead; a < r + ahead + 8 && a < m; a++) {                 \
                 __builtin_prefetch(table + index[a] * width);                              \
                 __builtin_prefetch(table + index[a] * width + LINE);                       \
             }                                                                              \
-            const double *w = table + index[r] * width, *x = table + index[r + 1] * width; \
-            const double *y = table + index[r + 2] * width, *z = table + index[r + 3] * width; \
-            const int64_t at = first + r;                                                  \
-            for (int64_t k = 0; k < whole; k += 4) {                                       \
-                const square s = read_square(w + k, x + k, y + k, z + k);                  \
-                *(four *)(out[k] + at) += s.column[0];                                           \
-                *(four *)(out[k + 1] + at) += s.column[1];                                   \
-                *(four *)(out[k + 2] + at) += s.column[2];                                      \
-                *(four *)(out[k + 3] + at) += s.column[3];                                  \
-            }                                                                              \
-            if (rest) {                                                                    \
-                const square s = read_square(w + whole, x + whole, y + whole, z + whole);  \
-                *(four *)(out[whole] + at) += s.column[0];                                       \
-                if (rest > 1)                                                              \
-                    *(four *)(out[whole + 1] + at) += s.column[1];                           \
-                if (rest > 2)                                                              \
-                    *(four *)(out[whole + 2] + at) += s.column[2];                              \
+            for (int64_t k = 0; k < width; k += 4) {                                       \
+                const square s = read_square(row[0] + k, row[1] + k, row[2] + k, row[3] + k); \
+                const square t = read_square(row[4] + k, row[5] + k, row[6] + k, row[7] + k); \
+                add_two(out[k] + at, s.column[0], t.column[0]);                            \
+                if (k + 1 < width)                                                         \
+                    add_two(out[k + 1] + at, s.column[1], t.column[1]);                    \
+                if (k + 2 < width)                                                         \
+                    add_two(out[k + 2] + at, s.column[2], t.column[2]);                    \
+                if (k + 3 < width)                                                         \
+                    add_two(out[k + 3] + at, s.column[3], t.column[3]);                    \
             }                                                                              \
         }                                                                                  \
         NAME##_rows(out, first, table, width, index, r, m);                                \
@@ -289,8 +294,9 @@ static inline square read_square(const double *w, const double *x, const double 
 #else
 #define DEFINE_GATHER(NAME, INDEX)                                                         \
     static inline void NAME(double *const *out, int64_t first, const double *table,        \
-                            int64_t width, const INDEX *index, int64_t m)                  \
+                            int64_t width, int64_t size, const INDEX *index, int64_t m)    \
     {                                                                                      \
+        (void)size;                                                                        \
         NAME##_rows(out, first, table, width, index, 0, m);                                \
     }
 #endif
