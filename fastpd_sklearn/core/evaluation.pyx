@@ -50,6 +50,7 @@ cdef enum:
     TABLE_PLAYERS = 14     # the largest leaf whose occurring masks are found in a table of all
     LEAF_MASKS = 8         # patterns of a unit for which it pays off to make a leaf's masks for all
     SPARE = 3              # numbers after a table: see kernels.h
+    ROWS_TOGETHER = 64     # of a block are a multiple of that
 
 WHOLE_ROWS = 4             # rows a pattern from which on a table is over all patterns
 BATCH_BYTES = 1 << 20      # a thread, of the tables of a batch (a tree may need more): they stay cached
@@ -428,13 +429,17 @@ cdef void _mark_met(const Job* job, Batch* batch, int64_t first, int64_t last) n
 cdef int _add_tables(
     const Job* job, Batch* batch, int64_t first, int64_t last, int n_threads
 ) noexcept nogil:
-    cdef int64_t rows = 1, block, t
+    cdef int64_t rows = 1, block, t, n_rounds
     cdef int failed = 0
     _mark_met(job, batch, first, last)
     for t in range(batch.first_tree, batch.last_tree):
         rows = max(rows, block_rows(job.units, t))
+    # As many blocks for each thread, of about as many rows.
+    n_rounds = (batch.n_rows + rows * n_threads - 1) // (rows * n_threads)
+    rows = (batch.n_rows + n_rounds * n_threads - 1) // (n_rounds * n_threads)
+    rows = (rows + ROWS_TOGETHER - 1) // ROWS_TOGETHER * ROWS_TOGETHER
     for block in prange(
-        (batch.n_rows + rows - 1) // rows, num_threads=n_threads, schedule="static"
+        (batch.n_rows + rows - 1) // rows, num_threads=n_threads, schedule="dynamic"
     ):
         failed += _add_block(
             job, batch, first, last, block * rows, min(rows, batch.n_rows - block * rows)
