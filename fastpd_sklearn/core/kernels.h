@@ -223,10 +223,10 @@ CLONES static void add_scaled(double *out, const double *x, double weight, int64
 DEFINE_GATHER_ROWS(gather_16, uint16_t)
 DEFINE_GATHER_ROWS(gather_32, uint32_t)
 
-/* The same of all rows, for a table of `size` numbers. Four rows and four columns make a square that is read by rows and added by
- * columns: between the two it is turned over in registers, so that no value is looked up by itself.
- * Two squares go together, one below the other. The last square of a row may reach into what follows
- * it: a table has three numbers to spare. */
+/* The same of all rows, for a table of `size` numbers. Four rows and four columns make a square that
+ * is read by rows and added by columns: between the two it is turned over in registers, so that no
+ * value is looked up by itself. Two squares go together, one below the other. The last square of a
+ * row may reach into what follows it: a table has three numbers to spare. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define PICK(A, B, I, J, K, L) __builtin_shufflevector(A, B, I, J, K, L)
@@ -235,9 +235,9 @@ DEFINE_GATHER_ROWS(gather_32, uint32_t)
 
 #if defined(PICK)
 enum {
-    ROWS_AHEAD = 32,      /* whose entries are asked for */
+    ROWS_AHEAD = 32,        /* whose entries are asked for */
     FAST_NUMBERS = 1 << 15, /* of a table that is in a fast cache without that */
-    LINE = 8              /* numbers */
+    LINE = 8                /* numbers */
 };
 
 typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
