@@ -22,6 +22,7 @@ from fastpd_sklearn import (
     VanillaPDExplainer,
 )
 from fastpd_sklearn.core import linear_model
+from fastpd_sklearn.core import model as core_model
 from fastpd_sklearn.decomposition import FeatureRemover
 from fastpd_sklearn.explainers import CategoryCurve, LinearCurve
 from fastpd_sklearn.forest import find_reader
@@ -146,8 +147,11 @@ def test_columns_play_in_groups(linear, output):
     assert_defined(explainer, linear, [[0, 2], [1], [3]])
 
 
-@pytest.mark.parametrize("output", ["pd", "component", "shap"])
-def test_large_forests_keep_the_rows(linear, output, monkeypatch):
+@pytest.mark.parametrize("meets", [True, False])
+@pytest.mark.parametrize("output", ["pd", "component", "shap", "banzhaf"])
+def test_large_forests_keep_the_rows(linear, output, meets, monkeypatch):
+    """Rows that meet those of the background included, whose weights are then of any sign."""
+    monkeypatch.setattr(core_model, "meet_sooner", lambda *_: meets)
     counted = FastPDExplainer(output=output).fit(linear, BACKGROUND, sample_weight=WEIGHTS)
     monkeypatch.setattr(linear_model, "MOST_COUNTS", 0)
     kept = FastPDExplainer(output=output).fit(linear, BACKGROUND[:11], sample_weight=WEIGHTS[:11])
