@@ -103,11 +103,13 @@ cdef struct Job:
     const uint8_t* whole    # by unit: whether its table is over all patterns
     int64_t table_bytes     # of the tables at a time
     double* out
+    int64_t term_stride     # of numbers
+    int64_t output_stride
 
 
 def attribute(
     BinnedRows rows, NodeTests tests, geometry, units, plan, coverage, rules,
-    const double[:, ::1] leaf_value, const int32_t[::1] tree_output, double[:, :, ::1] out,
+    const double[:, ::1] leaf_value, const int32_t[::1] tree_output, double[:, :, :] out,
     int n_threads,
 ):
     """Write the value of every term for every row to `out`.
@@ -124,12 +126,14 @@ def attribute(
     leaf_value : ndarray of shape (n_leaves, n_values), float64
     tree_output : ndarray of shape (n_trees,), int32
     out : ndarray of shape (n_terms, n_outputs, n_rows), float64
-        Of zeros, to which the values are added.
+        Of zeros, to which the values are added; see `room.zeros`. Rows lie side by side.
     n_threads : int
     """
     cdef int64_t n_rows = rows.n_rows
     if out.shape[2] != n_rows or plan.n_terms != out.shape[0]:
         raise ValueError("out is not of shape (n_terms, n_outputs, n_rows)")
+    if n_rows > 1 and out.strides[2] != sizeof(double):
+        raise ValueError("rows of out do not lie side by side")
     if n_rows == 0 or out.shape[0] == 0 or units.n_units == 0 or len(plan.unit_term) == 0:
         return
     layout = _layout(units, plan, n_rows, leaf_value.shape[1])
@@ -155,7 +159,7 @@ def _is_likeness_wanted(int64_t n_rows, table_bytes, plan, out):
 
 def _attribute(
     BinnedRows rows, layout, NodeTests tests, geometry, units, plan, coverage, rules,
-    const double[:, ::1] leaf_value, const int32_t[::1] tree_output, double[:, :, ::1] out,
+    const double[:, ::1] leaf_value, const int32_t[::1] tree_output, double[:, :, :] out,
     int n_threads,
 ):
     cdef int64_t n_rows = rows.n_rows
@@ -181,6 +185,8 @@ def _attribute(
     job.n_words, job.n_outputs = geometry.n_words, out.shape[1]
     job.table_bytes = TABLE_BYTES
     job.out = &out[0, 0, 0]
+    job.term_stride = out.strides[0] // <int64_t> sizeof(double)
+    job.output_stride = out.strides[1] // <int64_t> sizeof(double)
     cdef int64_t first, most = BATCH_BYTES * n_threads * (LARGE_BATCHES if n_rows <= FEW_ROWS else 1)
     cdef Room room
     room.numbers, room.size = NULL, 0
@@ -600,18 +606,17 @@ cdef int _point_table(
     const Job* job, int64_t tree, int64_t unit, int64_t first_row, Table* table
 ) noexcept nogil:
     """Fill a table with zeros, and say which columns its values belong to."""
-    cdef int64_t n_slots = _n_slots(job, unit), slot, v, column
+    cdef int64_t n_slots = _n_slots(job, unit), slot, v
+    cdef double* column
     memset(table.value, 0, (table.width * table.n_patterns + SPARE) * sizeof(double))
     table.column = <double**> malloc(table.width * sizeof(double*))
     if table.column == NULL:
         return -1
     for slot in range(n_slots):
         for v in range(job.n_values):
-            column = job.unit_term[job.unit_term_start[unit] + slot] * job.n_outputs
-            column += job.tree_output[tree] + v
-            table.column[slot * job.n_values + v] = (
-                job.out + column * job.codes.n_rows + first_row
-            )
+            column = job.out + job.unit_term[job.unit_term_start[unit] + slot] * job.term_stride
+            column += (job.tree_output[tree] + v) * job.output_stride
+            table.column[slot * job.n_values + v] = column + first_row
     return 0
 
 

@@ -235,8 +235,8 @@ DEFINE_GATHER_ROWS(gather_32, uint32_t)
 
 #if defined(PICK)
 enum {
-    ROWS_AHEAD = 32,        /* whose entries are asked for */
-    FAST_NUMBERS = 1 << 15, /* of a table that is in a fast cache without that */
+    ROWS_AHEAD = 64,        /* whose entries are asked for */
+    FAST_NUMBERS = 1 << 12, /* of a table that is in a fast cache without that */
     LINE = 8                /* numbers */
 };
 

@@ -17,6 +17,7 @@ from fastpd_sklearn.core.geometry import Geometry, Units
 from fastpd_sklearn.core.pair_values import RowPairs
 from fastpd_sklearn.core.path_walk import walk_paths
 from fastpd_sklearn.core.plan import Matches, Plan, reduce_terms
+from fastpd_sklearn.core.room import zeros
 from fastpd_sklearn.core.routing import BinnedRows
 from fastpd_sklearn.core.steps import Steps
 from fastpd_sklearn.core.walk_model import WalkModel
@@ -315,7 +316,7 @@ class CoreModel:
         self, rows: BinnedRows, coverage: Coverage, plan: Plan, rules: Rules, n_threads: int
     ) -> np.ndarray:
         """Values of the terms of a plan."""
-        out = np.zeros((plan.n_terms, self.n_outputs, rows.n_rows))
+        out = zeros(plan.n_terms, self.n_outputs, rows.n_rows)
         attribute(
             rows,
             self.bins.tests,

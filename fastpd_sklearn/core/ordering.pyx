@@ -5,7 +5,7 @@ Rows that agree in the tests that most leaves hang from share the parts of their
 from there, so that a block of them needs a part of each table only.
 """
 
-from cython.parallel cimport prange
+from cython.parallel cimport parallel, prange
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -54,37 +54,44 @@ def taken(BinnedRows rows, order):
     return ordered
 
 
-def reorder(double[:, :, ::1] values, const int64_t[::1] places, int n_threads):
+def reorder(double[:, :, :] values, const int64_t[::1] places, int n_threads):
     """Put values[..., places[r]] in place r.
 
     Parameters
     ----------
     values : ndarray of shape (n_terms, n_outputs, n_rows), float64
+        Rows side by side.
     places : ndarray of shape (n_rows,), int64
         Each row's number once.
     n_threads : int
     """
     cdef int64_t n_columns = values.shape[0] * values.shape[1], n_rows = values.shape[2], column
-    cdef double* first
+    cdef double* before
     cdef int failed = 0
     if places.shape[0] != n_rows:
         raise ValueError(f"{places.shape[0]} places for {n_rows} rows")
     if n_columns == 0 or n_rows == 0:
         return
-    first = &values[0, 0, 0]
-    for column in prange(n_columns, nogil=True, num_threads=n_threads, schedule="static"):
-        failed += _reorder_column(first + column * n_rows, &places[0], n_rows) < 0
+    with nogil, parallel(num_threads=n_threads):
+        # One for all columns of a thread: the system would have to clear a new one each time.
+        before = <double*> malloc(n_rows * sizeof(double))
+        for column in prange(n_columns, schedule="static"):
+            if before == NULL:
+                failed += 1
+            else:
+                _reorder_column(
+                    &values[column // values.shape[1], column % values.shape[1], 0], &places[0],
+                    n_rows, before,
+                )
+        free(before)
     if failed:
         raise MemoryError(f"no memory for {n_threads} columns of {n_rows} rows")
 
 
-cdef int _reorder_column(double* values, const int64_t* places, int64_t n_rows) noexcept nogil:
-    cdef double* before = <double*> malloc(n_rows * sizeof(double))
+cdef void _reorder_column(
+    double* values, const int64_t* places, int64_t n_rows, double* before
+) noexcept nogil:
     cdef int64_t r
-    if before == NULL:
-        return -1
     memcpy(before, values, n_rows * sizeof(double))
     for r in range(n_rows):
         values[r] = before[places[r]]
-    free(before)
-    return 0
