@@ -479,8 +479,10 @@ class KeptCoverage:
         if self._whole is not None:
             yield 0, None, self._whole
             return
-        group = np.cumsum(n_masks(self.core.geometry)) // GROUP_COUNTS
-        group = np.minimum(group, np.arange(len(group)) // n_threads)
+        n_counts = np.cumsum(n_masks(self.core.geometry))
+        # Each thread counts a tree at a time: a part has as many for each of them.
+        bundle = np.arange(len(n_counts)) // n_threads
+        group = n_counts[bundle * n_threads] // GROUP_COUNTS
         first = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
         for start, stop in pairwise([*first, len(group)]):
             yield start, stop, self._counted(start, stop, n_threads)

@@ -139,7 +139,9 @@ cdef _count(
         np.cumsum(start_array, out=start_array)
         mask_array = np.empty((start_array[n_leaves], n_words), np.uint64)
         weight_array = np.empty(start_array[n_leaves], np.float64 if tally is double else np.int64)
-        _collect[tally](found, tree_leaf, start_array, mask_array, weight_array)
+        _collect[tally](
+            found, tree_leaf, first_tree, last_tree, start_array, mask_array, weight_array, n_threads
+        )
     finally:
         for t in range(n_trees):
             _free(&found[t])
@@ -148,21 +150,28 @@ cdef _count(
 
 
 cdef void _collect(
-    const Found* found, const int64_t[::1] tree_leaf, const int64_t[::1] start,
-    uint64_t[:, ::1] mask, tally[::1] weight,
+    const Found* found, const int64_t[::1] tree_leaf, int64_t first_tree, int64_t last_tree,
+    const int64_t[::1] start, uint64_t[:, ::1] mask, tally[::1] weight, int n_threads,
 ) noexcept:
-    cdef int64_t t, l, first, count, n_words = mask.shape[1]
-    for t in range(tree_leaf.shape[0] - 1):
-        if found[t].leaf_first == NULL:
-            continue
-        for l in range(tree_leaf[t], tree_leaf[t + 1]):
-            first = found[t].leaf_first[l - tree_leaf[t]]
-            count = start[l + 1] - start[l]
-            if count:
-                memcpy(&mask[start[l], 0], found[t].masks + first * n_words,
-                       count * n_words * sizeof(uint64_t))
-                memcpy(&weight[start[l]], (<tally*> found[t].weights) + first,
-                       count * sizeof(tally))
+    cdef int64_t t
+    if mask.shape[0] == 0:
+        return
+    for t in prange(first_tree, last_tree, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        _collect_tree(
+            &found[t], tree_leaf[t], tree_leaf[t + 1], mask.shape[1], &start[0], &mask[0, 0], &weight[0]
+        )
+
+
+cdef void _collect_tree(
+    const Found* found, int64_t first_leaf, int64_t last_leaf, int64_t n_words, const int64_t* start,
+    uint64_t* mask, tally* weight,
+) noexcept nogil:
+    cdef int64_t leaf, first, count
+    for leaf in range(first_leaf, last_leaf):
+        first, count = found.leaf_first[leaf - first_leaf], start[leaf + 1] - start[leaf]
+        memcpy(mask + start[leaf] * n_words, found.masks + first * n_words,
+               count * n_words * sizeof(uint64_t))
+        memcpy(weight + start[leaf], (<tally*> found.weights) + first, count * sizeof(tally))
 
 
 cdef struct Sums:

@@ -98,7 +98,6 @@ cdef struct Job:
     int64_t n_values
     const int32_t* tree_output
     int64_t n_words
-    int64_t n_outputs
     bint is_interior        # see Rule
     const uint8_t* whole    # by unit: whether its table is over all patterns
     int64_t table_bytes     # of the tables at a time
@@ -182,7 +181,7 @@ def _attribute(
     job.leaf_value, job.n_values = &leaf_value[0, 0], leaf_value.shape[1]
     job.tree_output = &tree_output[0]
     job.is_interior = rules.is_interior
-    job.n_words, job.n_outputs = geometry.n_words, out.shape[1]
+    job.n_words = geometry.n_words
     job.table_bytes = TABLE_BYTES
     job.out = &out[0, 0, 0]
     job.term_stride = out.strides[0] // <int64_t> sizeof(double)

@@ -13,7 +13,7 @@ import numpy as np
 cdef enum:
     DENSE_BITS = 16  # the longest pattern that is a number by itself, of 16 bits
     CHUNK_NODES = 7  # three full levels
-    LEAST_NODES = 5  # of the limit, however deep
+    LEAST_NODES = 4  # of the limit, however deep
     CHUNK_BITS = 11  # of a pattern, about: making larger tables takes more than they save
 
 

@@ -55,6 +55,21 @@ def test_rows_and_counts_agree(case, weighted, group, most, n_threads, monkeypat
             )
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("share", [1e-9, 0.3, 0.5, 2.0])
+def test_parts_have_as_many_trees_for_every_thread(case, share, n_threads, monkeypatch):
+    core, X = case
+    n_counts = background.n_masks(core.geometry).sum()
+    monkeypatch.setattr(background, "GROUP_COUNTS", max(1, int(share * n_counts)))
+    monkeypatch.setattr(background, "MOST_COUNTS", 0)
+    found = filled(KeptRows, core, X, None).coverage(core)
+    spans = [(first, last) for first, last, _ in found.parts(n_threads)]
+    assert [first for first, _ in spans[1:]] == [last for _, last in spans[:-1]]
+    assert (spans[0][0], spans[-1][1]) == (0, core.geometry.n_trees)
+    assert all(first % n_threads == 0 for first, _ in spans)
+    assert (len(spans) == 1) == (share > 1 or n_threads == 8)
+
+
 @pytest.mark.parametrize("meets", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_meet_and_tables_agree(case, weighted, meets, monkeypatch):

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.core import evaluation
 from fastpd_sklearn.core.attribution import INDICES, Rules
+from fastpd_sklearn.core.room import zeros
 from fastpd_sklearn.explainers._fastpd import EmpiricalEngine
 from fastpd_sklearn.explainers._pathdependent import PathEngine
 from fastpd_sklearn.forest import Head, InputMap, Reading
@@ -37,11 +38,11 @@ def coverage_of(kind, core, X):
     return PathCoverage(core.geometry, np.random.default_rng(1).random(len(core.geometry.left)))
 
 
-def by_masks(core, X, coverage, index, terms, chunk_nodes=7):
+def by_masks(core, X, coverage, index, terms, chunk_nodes=7, out=None):
     """Through the tables of chunks, whatever the model would choose."""
     units = Units(core.geometry, chunk_nodes)
     rows, _ = core.bins.bin_matrix(X, 1)
-    out = np.zeros((len(terms), core.n_outputs, len(X)))
+    out = np.zeros((len(terms), core.n_outputs, len(X))) if out is None else out
     attribute(
         rows,
         core.bins.tests,
@@ -178,6 +179,20 @@ def test_parts_of_a_background_add_up(kind, weighted):
         assert_allclose(merged.intercept, whole.intercept, rtol=1e-12)
         values = merged.index_values(X[:50], "shap", SINGLES)
         assert_allclose(values, truth, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [37, 400])
+def test_values_go_to_any_columns(n_rows):
+    _, core, X = make(n_rows=n_rows, n_outputs=2)
+    args = core, X, coverage_of("empirical", core, X), "shap", TERMS["pairs"]
+    shape = len(TERMS["pairs"]), core.n_outputs
+    wide = np.zeros((*shape, n_rows + 5))
+    assert_array_equal(by_masks(*args, out=wide[..., 3 : 3 + n_rows]), by_masks(*args))
+    assert not wide[..., :3].any()
+    assert not wide[..., 3 + n_rows :].any()
+    assert_array_equal(by_masks(*args, out=zeros(*shape, n_rows)), by_masks(*args))
+    with pytest.raises(ValueError, match="side by side"):
+        by_masks(*args, out=np.zeros((*shape, 2 * n_rows))[..., ::2])
 
 
 def test_no_rows_and_no_terms():

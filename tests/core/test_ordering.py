@@ -21,10 +21,14 @@ def test_rows_are_taken_by_the_halves_of_their_columns():
         assert_array_equal(column, before[order])
 
 
-def test_values_are_put_in_places():
-    values = np.arange(12.0).reshape(2, 2, 3)
+@pytest.mark.parametrize("stride", [3, 5])
+def test_values_are_put_in_places(stride):
+    room = np.full((2, 2, stride), np.nan)
+    values = room[..., :3]
+    values[:] = np.arange(12.0).reshape(2, 2, 3)
     ordering.reorder(values, np.array([2, 0, 1]), 2)
     assert_array_equal(values, np.arange(12.0).reshape(2, 2, 3)[..., [2, 0, 1]])
+    assert np.isnan(room[..., 3:]).all()
     with pytest.raises(ValueError, match="2 places for 3 rows"):
         ordering.reorder(values, np.array([1, 0]), 2)
 
