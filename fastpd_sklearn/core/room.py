@@ -18,8 +18,8 @@ def zeros(n_terms: int, n_outputs: int, n_rows: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_terms, n_outputs, n_rows), float64
-        Rows lie side by side, and the first ones at the beginning of a cache line: what is added to
-        eight of them is within one.
+        Rows lie side by side, and if they fill a cache line the first ones are at the beginning of
+        one: what is added to eight of them is within it.
     """
     stride = n_rows if n_rows < LINE else -(-n_rows // LINE) * LINE
     size = n_terms * n_outputs * stride
