@@ -217,24 +217,24 @@ def _cut(units, geometry, int chunk_nodes):
     cdef _Column parent = _Column(), first_leaf = _Column(), depths = _Column(), above = _Column()
     cdef _Column leaf_start = _Column(), leaves = _Column()
     cdef _Column roots = _Column(), parents = _Column()
-    cdef int64_t t, head, root, child, i, first, depth, n_above, this
+    cdef int64_t t, root, up, child, i, first, depth, n_above, this
     for t in range(tree_start.shape[0] - 1):
         tree_unit.push(parent.size)
         roots.size = parents.size = 0
         roots.push(tree_start[t])
         parents.push(-1)
-        head = 0
-        while head < roots.size:
-            root = roots.items[head]
+        while roots.size:
+            roots.size -= 1
+            parents.size -= 1
+            root, up = roots.items[roots.size], parents.items[parents.size]
             this = parent.size
             depth, n_above = _above(path_start, path_node, path_bit, some_leaf[root], root)
-            parent.push(parents.items[head])
+            parent.push(up)
             first_leaf.push(some_leaf[root])
             depths.push(depth)
             above.push(n_above)
             node_start.push(nodes.size)
             leaf_start.push(leaves.size)
-            head += 1
             if left[root] < 0:
                 leaves.push(some_leaf[root])
                 continue

@@ -107,21 +107,36 @@ DEFINE_INTERVAL(in_interval_8, uint8_t)
 DEFINE_INTERVAL(in_interval_16, uint16_t)
 DEFINE_INTERVAL(in_interval_32, uint32_t)
 
-/* pattern[r] = four bits; bit j of row r is bits[j][r] */
-CLONES static void set_four_16(uint16_t *pattern, const uint8_t *const *bits, int64_t m)
-{
-    const uint8_t *a = bits[0], *b = bits[1], *c = bits[2], *d = bits[3];
-    for (int64_t r = 0; r < m; r++)
-        pattern[r] = (uint8_t)(a[r] | b[r] << 1 | c[r] << 2 | d[r] << 3);
-}
+/* Four tests at a time, each whether the code lies in a cyclic interval: pattern[r] = four bits, and
+ * pattern[r] |= four more from bit 4 on. */
+#define DEFINE_FOUR(CODE, WIDTH)                                                           \
+    typedef struct {                                                                       \
+        const CODE *code;                                                                  \
+        CODE low, span;                                                                    \
+    } interval_##WIDTH;                                                                    \
+    static inline CODE bit_##WIDTH(const interval_##WIDTH test, int64_t r, CODE bit)       \
+    {                                                                                      \
+        return (CODE)(test.code[r] - test.low) <= test.span ? bit : 0;                     \
+    }                                                                                      \
+    CLONES static void set_four_##WIDTH(uint16_t *pattern, const interval_##WIDTH *tests,  \
+                                        int64_t m)                                         \
+    {                                                                                      \
+        const interval_##WIDTH a = tests[0], b = tests[1], c = tests[2], d = tests[3];     \
+        for (int64_t r = 0; r < m; r++)                                                    \
+            pattern[r] = (CODE)(bit_##WIDTH(a, r, 1) | bit_##WIDTH(b, r, 2)                \
+                                | bit_##WIDTH(c, r, 4) | bit_##WIDTH(d, r, 8));            \
+    }                                                                                      \
+    CLONES static void or_four_##WIDTH(uint16_t *pattern, const interval_##WIDTH *tests,   \
+                                       int64_t m)                                          \
+    {                                                                                      \
+        const interval_##WIDTH a = tests[0], b = tests[1], c = tests[2], d = tests[3];     \
+        for (int64_t r = 0; r < m; r++)                                                    \
+            pattern[r] |= (CODE)(bit_##WIDTH(a, r, 16) | bit_##WIDTH(b, r, 32)             \
+                                 | bit_##WIDTH(c, r, 64) | bit_##WIDTH(d, r, 128));        \
+    }
 
-/* pattern[r] |= four more from bit 4 on */
-CLONES static void or_four_16(uint16_t *pattern, const uint8_t *const *bits, int64_t m)
-{
-    const uint8_t *a = bits[0], *b = bits[1], *c = bits[2], *d = bits[3];
-    for (int64_t r = 0; r < m; r++)
-        pattern[r] |= (uint8_t)(a[r] << 4 | b[r] << 5 | c[r] << 6 | d[r] << 7);
-}
+DEFINE_FOUR(uint8_t, 8)
+DEFINE_FOUR(uint16_t, 16)
 
 /* What a test above does to a pattern: where the probed bit of the pattern above is as wanted some
  * bits are set, and where it is not some are cleared. */

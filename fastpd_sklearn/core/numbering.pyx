@@ -8,15 +8,23 @@ the patterns that occur are numbered as they come, parents before children: see 
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from fastpd_sklearn.core.routing cimport route_block
+from fastpd_sklearn.core.routing cimport column_from, route_block
 
 cdef extern from "room.h" nogil:
     void* wide_malloc(size_t)
 cdef extern from "kernels.h" nogil:
     ctypedef struct passing:
         uint16_t probe, wanted, set, clear
-    void set_four_16(uint16_t*, const uint8_t* const*, int64_t)
-    void or_four_16(uint16_t*, const uint8_t* const*, int64_t)
+    ctypedef struct interval_8:
+        const uint8_t* code
+        uint8_t low, span
+    ctypedef struct interval_16:
+        const uint16_t* code
+        uint16_t low, span
+    void set_four_8(uint16_t*, const interval_8*, int64_t)
+    void or_four_8(uint16_t*, const interval_8*, int64_t)
+    void set_four_16(uint16_t*, const interval_16*, int64_t)
+    void or_four_16(uint16_t*, const interval_16*, int64_t)
     void or_above_16(uint16_t*, const uint16_t*, int, int, const passing*, int64_t)
     void pass_16(uint16_t*, const uint16_t*, const passing*, int64_t)
     void or_passing_32(uint32_t*, int, int, uint32_t, int64_t)
@@ -31,7 +39,7 @@ cdef enum:
     BLOCK_BYTES = 1 << 26  # of a block, at most
     MOST_TESTS = 9         # on the way through a chunk: CHUNK_NODES, made a multiple of three
 
-cdef uint8_t NO_BITS[MOST_ROWS]  # zeros
+cdef uint16_t NO_CODES[MOST_ROWS]  # zeros
 
 
 cdef class UnitArrays:
@@ -110,18 +118,58 @@ cdef void _node_patterns(
     int64_t m, uint16_t* patterns,
 ) noexcept nogil:
     """The node bits of the patterns of at most MOST_ROWS rows."""
-    cdef uint8_t bits[CHUNK_NODES * MOST_ROWS]
-    cdef const uint8_t* eight[8]
     cdef const int32_t* node = units.node + units.node_start[unit]
     cdef int64_t n_nodes = _n_nodes(units, unit), b
+    cdef bint is_wide = True
     for b in range(n_nodes):
-        route_block(codes, tests, node[b], row, m, bits + b * MOST_ROWS)
-        eight[b] = bits + b * MOST_ROWS
-    for b in range(n_nodes, 8):
-        eight[b] = NO_BITS
-    set_four_16(patterns, eight, m)
+        is_wide = is_wide and codes.width[tests.slot[node[b]]] == 2 and tests.table[node[b]] < 0
+    if is_wide:
+        _wide_patterns(codes, tests, node, n_nodes, row, m, patterns)
+    else:
+        _byte_patterns(codes, tests, node, n_nodes, row, m, patterns)
+
+
+cdef void _wide_patterns(
+    const Codes* codes, const Tests* tests, const int32_t* node, int64_t n_nodes, int64_t row,
+    int64_t m, uint16_t* patterns,
+) noexcept nogil:
+    """The bits of nodes that all test codes of two bytes by intervals."""
+    cdef interval_16 interval[8]
+    cdef int64_t b
+    for b in range(8):
+        if b < n_nodes:
+            interval[b].code = <const uint16_t*> column_from(codes, tests.slot[node[b]], row)
+            interval[b].low = <uint16_t> tests.low[node[b]]
+            interval[b].span = <uint16_t> tests.span[node[b]]
+        else:
+            interval[b].code, interval[b].low, interval[b].span = NO_CODES, 1, 0
+    set_four_16(patterns, interval, m)
     if n_nodes > 4:
-        or_four_16(patterns, eight + 4, m)
+        or_four_16(patterns, interval + 4, m)
+
+
+cdef void _byte_patterns(
+    const Codes* codes, const Tests* tests, const int32_t* node, int64_t n_nodes, int64_t row,
+    int64_t m, uint16_t* patterns,
+) noexcept nogil:
+    """The bits of any nodes; where one tests no bytes by an interval, its outcomes are such bytes."""
+    cdef uint8_t outcomes[CHUNK_NODES * MOST_ROWS]
+    cdef interval_8 interval[8]
+    cdef int64_t b
+    for b in range(8):
+        interval[b].code, interval[b].low, interval[b].span = <const uint8_t*> NO_CODES, 1, 0
+        if b >= n_nodes:
+            continue
+        if codes.width[tests.slot[node[b]]] == 1 and tests.table[node[b]] < 0:
+            interval[b].code = column_from(codes, tests.slot[node[b]], row)
+            interval[b].low = <uint8_t> tests.low[node[b]]
+            interval[b].span = <uint8_t> tests.span[node[b]]
+        else:
+            route_block(codes, tests, node[b], row, m, outcomes + b * MOST_ROWS)
+            interval[b].code = outcomes + b * MOST_ROWS
+    set_four_8(patterns, interval, m)
+    if n_nodes > 4:
+        or_four_8(patterns, interval + 4, m)
 
 
 cdef struct Above:

@@ -22,6 +22,11 @@ cdef struct Tests:
     const uint8_t* tables
 
 
+cdef inline const uint8_t* column_from(const Codes* codes, int32_t slot, int64_t row) noexcept nogil:
+    """The codes of a slot from a row on."""
+    return codes.data + codes.offset[slot] + row * codes.width[slot]
+
+
 cdef inline bint passes(
     const uint8_t* tables, int64_t table, uint32_t low, uint32_t span, uint32_t code, uint32_t largest
 ) noexcept nogil:

@@ -34,7 +34,7 @@ cdef void route_block(
     """For `m` rows from `row` on: left[r] = 1 where row r goes left at the node."""
     cdef int32_t slot = tests.slot[node]
     cdef uint8_t width = codes.width[slot]
-    cdef const uint8_t* column = codes.data + codes.offset[slot] + row * width
+    cdef const uint8_t* column = column_from(codes, slot, row)
     cdef uint32_t low = tests.low[node], span = tests.span[node]
     cdef int64_t r
     if tests.table[node] >= 0:
