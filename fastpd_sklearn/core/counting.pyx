@@ -10,8 +10,9 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from fastpd_sklearn.core.numbering cimport (
-    Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, dense_mask, keys_free, keys_init,
-    leaf_mask, leaf_masks_init, n_patterns, number_block, number_of, numbers_free, numbers_init,
+    Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, deep_numbers, dense_mask, keys_free,
+    keys_init, leaf_mask, leaf_masks_init, n_patterns, number_of, number_unit, numbers_free,
+    numbers_init, short_numbers,
 )
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes, NodeTests, Tests, goes_left
 
@@ -236,8 +237,8 @@ cdef void _count_tree(
     )
     while row < codes.n_rows and not found.failed:
         m = min(numbers.most_rows, codes.n_rows - row)
-        found.failed = number_block(&numbers, codes, tests, units, row, m) < 0
         for u in range(n_units):
+            found.failed |= number_unit(&numbers, codes, tests, units, first + u, row, m) < 0
             if found.failed:
                 break
             if units.leaf_start[first + u] == units.leaf_start[first + u + 1]:
@@ -247,11 +248,11 @@ cdef void _count_tree(
                 n_occurring = -1
             elif tally is int64_t:
                 n_occurring = _sum(
-                    units, &numbers, u, row, m, codes.n_rows, NULL, <uint32_t*> own.items, &scratch
+                    units, &numbers, first + u, row, m, codes.n_rows, NULL, <uint32_t*> own.items, &scratch
                 )
             else:
                 n_occurring = _sum(
-                    units, &numbers, u, row, m, codes.n_rows, weights, <double*> own.items, &scratch
+                    units, &numbers, first + u, row, m, codes.n_rows, weights, <double*> own.items, &scratch
                 )
             found.failed = n_occurring < 0 or _fold[tally](
                 units, first + u, first_leaf, &numbers, n_occurring, <tally*> scratch.weights,
@@ -294,21 +295,21 @@ ctypedef fused number_type:
 
 
 cdef int64_t _sum(
-    const UnitView* units, const TreeNumbers* numbers, int64_t u, int64_t row, int64_t m,
+    const UnitView* units, const TreeNumbers* numbers, int64_t unit, int64_t row, int64_t m,
     int64_t n_rows, const double* weights, counter* sums, Scratch* scratch,
 ) noexcept nogil:
-    """Add a block's rows at unit `u` of the tree; after the last list the numbers that occur.
+    """Add a block's rows at a unit; after the last list the numbers that occur.
 
     How many those are, zero before, or -1 if there is no memory.
     """
     cdef const double* own = NULL if weights == NULL else weights + row
-    if units.is_dense[numbers.first_unit + u]:
-        _add(numbers.short + u * numbers.most_rows, m, own, sums)
+    if units.is_dense[unit]:
+        _add(short_numbers(numbers, units, unit), m, own, sums)
     else:
-        _add(numbers.number + u * numbers.most_rows, m, own, sums)
+        _add(deep_numbers(numbers, units, unit), m, own, sums)
     if row + m < n_rows:
         return 0
-    return _occurring(_n_numbers(units, numbers, numbers.first_unit + u), sums, scratch)
+    return _occurring(_n_numbers(units, numbers, unit), sums, scratch)
 
 
 cdef void _add(

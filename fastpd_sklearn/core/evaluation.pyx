@@ -23,9 +23,9 @@ from fastpd_sklearn.core.coverage cimport (
     Coverage, Rule, Terms, add_mixtures, mixture_value, mixtures, values_everywhere,
 )
 from fastpd_sklearn.core.numbering cimport (
-    Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, block_rows, dense_mask, keys_free,
-    keys_init, leaf_mask, leaf_masks_init, n_patterns, number_block, number_of, numbers_free,
-    numbers_init, unit_patterns,
+    Keys, LeafMasks, TreeNumbers, UnitArrays, UnitView, block_rows, deep_numbers, dense_mask,
+    keys_free, keys_init, leaf_mask, leaf_masks_init, n_levels, n_patterns, number_of, number_unit,
+    numbers_free, numbers_init, short_numbers, unit_patterns,
 )
 from fastpd_sklearn.core.routing cimport BinnedRows, Codes, NodeTests, Tests
 
@@ -509,25 +509,37 @@ cdef int _list_rows(
     const Job* job, int64_t tree, int64_t first_row, int64_t n_rows, Listed* listed, Table* tables,
 ) noexcept nogil:
     cdef TreeNumbers* numbers = &listed.numbers
-    cdef int64_t row = 0, m, u, r, number
-    cdef bint is_short
+    cdef int64_t row = 0, m, u
     while row < n_rows:
         m = min(numbers.most_rows, n_rows - row)
-        if number_block(numbers, &job.codes, &job.tests, job.units, first_row + row, m) < 0:
-            return -1
         for u in range(numbers.n_units):
-            if tables[u].place == NULL:
-                continue
-            is_short = job.units.is_dense[numbers.first_unit + u]
-            for r in range(m):
-                if is_short:
-                    number = numbers.short[u * numbers.most_rows + r]
-                else:
-                    number = numbers.number[u * numbers.most_rows + r]
-                if _list(&listed.units[u], number) < 0:
-                    return -1
-                tables[u].place[row + r] = <uint32_t> listed.units[u].place[number]
+            if number_unit(
+                numbers, &job.codes, &job.tests, job.units, numbers.first_unit + u,
+                first_row + row, m,
+            ) < 0:
+                return -1
+            if tables[u].place != NULL and _list_unit(
+                job, numbers, numbers.first_unit + u, m, &listed.units[u], tables[u].place + row
+            ) < 0:
+                return -1
         row += m
+    return 0
+
+
+cdef int _list_unit(
+    const Job* job, const TreeNumbers* numbers, int64_t unit, int64_t m, UnitList* listed,
+    uint32_t* place,
+) noexcept nogil:
+    """List the patterns of a block of rows at a unit, and say where each row's is."""
+    cdef bint is_short = job.units.is_dense[unit]
+    cdef const uint16_t* short_number = short_numbers(numbers, job.units, unit)
+    cdef const int32_t* deep_number = deep_numbers(numbers, job.units, unit)
+    cdef int64_t r, number
+    for r in range(m):
+        number = short_number[r] if is_short else deep_number[r]
+        if _list(listed, number) < 0:
+            return -1
+        place[r] = <uint32_t> listed.place[number]
     return 0
 
 
@@ -870,11 +882,11 @@ cdef int _add_block(
     const Job* job, const Batch* batch, int64_t first, int64_t last, int64_t row, int64_t m
 ) noexcept nogil:
     """Add the entries of `m` rows, from `row` of the span on, to the output; those of some units."""
-    cdef int64_t n_units = 0, t
+    cdef int64_t kept = 0, t
     cdef uint16_t* patterns
     for t in range(batch.first_tree, batch.last_tree):
-        n_units = max(n_units, job.units.tree_unit[t + 1] - job.units.tree_unit[t])
-    patterns = <uint16_t*> malloc(n_units * m * sizeof(uint16_t))
+        kept = max(kept, n_levels(job.units, t))
+    patterns = <uint16_t*> malloc(kept * m * sizeof(uint16_t))
     if patterns == NULL:
         return -1
     for t in range(batch.first_tree, batch.last_tree):
@@ -896,11 +908,11 @@ cdef void _add_tree(
     cdef uint16_t* here
     for u in range(root if first < last else last, last):
         table = &batch.tables[u - batch.first_unit]
-        here = patterns + (u - root) * m
+        here = patterns + job.units.level[u] * m
         if table.is_met:
             unit_patterns(
                 &job.codes, &job.tests, job.units, u, batch.first_row + row, m,
-                patterns + (job.units.parent[u] - root) * m, here,
+                here - m, here,
             )
         if u < first or table.value == NULL:
             continue

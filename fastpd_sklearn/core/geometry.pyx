@@ -165,7 +165,7 @@ class Units:
     Attributes
     ----------
     tree_unit : ndarray of shape (n_trees + 1,), int64
-        The units of tree ``t``, each after its parent.
+        The units of tree ``t``, each after its parent, and all that is below it next.
     node_start : ndarray of shape (n_units + 1,), int64
         Inner nodes of unit ``u``: ``node[node_start[u]:node_start[u + 1]]``, the root first.
         The unit of a tree that is a bare leaf has none.
@@ -174,6 +174,9 @@ class Units:
         The bit that an inner node has in the pattern of its unit.
     parent : ndarray of shape (n_units,), int64
         The unit above, -1 for the first of a tree.
+    level : ndarray of shape (n_units,), int64
+        Number of units above. As everything below a unit follows it at once, the last one of each
+        level so far is above the next unit or will not be needed any more.
     first_leaf : ndarray of shape (n_units,), int64
         Some leaf below; its path leads through the unit's root.
     depth : ndarray of shape (n_units,), int64
@@ -214,7 +217,7 @@ def _cut(units, geometry, int chunk_nodes):
     place_array = np.zeros(len(geometry.left), np.uint8)
     cdef uint8_t[::1] place = place_array
     cdef _Column tree_unit = _Column(), node_start = _Column(), nodes = _Column()
-    cdef _Column parent = _Column(), first_leaf = _Column(), depths = _Column(), above = _Column()
+    cdef _Column parent = _Column(), level = _Column(), first_leaf = _Column(), depths = _Column(), above = _Column()
     cdef _Column leaf_start = _Column(), leaves = _Column()
     cdef _Column roots = _Column(), parents = _Column()
     cdef int64_t t, root, up, child, i, first, depth, n_above, this
@@ -230,6 +233,7 @@ def _cut(units, geometry, int chunk_nodes):
             this = parent.size
             depth, n_above = _above(path_start, path_node, path_bit, some_leaf[root], root)
             parent.push(up)
+            level.push(level.items[up] + 1 if up >= 0 else 0)
             first_leaf.push(some_leaf[root])
             depths.push(depth)
             above.push(n_above)
@@ -259,6 +263,7 @@ def _cut(units, geometry, int chunk_nodes):
     units.node = nodes.array(np.int32)
     units.place = place_array
     units.parent = parent.array(np.int64)
+    units.level = level.array(np.int64)
     units.first_leaf = first_leaf.array(np.int64)
     units.depth = depths.array(np.int64)
     units.n_above = above.array(np.int64)

@@ -250,7 +250,7 @@ DEFINE_GATHER_ROWS(gather_32, uint32_t)
 
 #if defined(PICK)
 enum {
-    ROWS_AHEAD = 64,        /* whose entries are asked for */
+    ROWS_AHEAD = 64,        /* whose entries are found, and asked for, at a time */
     FAST_NUMBERS = 1 << 12, /* of a table that is in a fast cache without that */
     LINE = 8                /* numbers */
 };
@@ -277,32 +277,53 @@ static inline void add_two(double *out, four above, four below)
     *(four *)(out + 4) += below;
 }
 
+/* Add the entries of n rows, a multiple of eight; those of the rows ahead are asked for. */
+static inline void add_entries(double *const *out, int64_t first, int64_t width,
+                               const double *const *entry, int64_t n,
+                               const double *const *ahead, int64_t n_asked)
+{
+    for (int64_t r = 0; r < n; r += 8) {
+        const double *const *row = entry + r;
+        const int64_t at = first + r;
+        if (r < n_asked)
+            for (int i = 0; i < 8; i++) {
+                __builtin_prefetch(ahead[r + i]);
+                __builtin_prefetch(ahead[r + i] + LINE);
+            }
+        for (int64_t k = 0; k < width; k += 4) {
+            const square s = read_square(row[0] + k, row[1] + k, row[2] + k, row[3] + k);
+            const square t = read_square(row[4] + k, row[5] + k, row[6] + k, row[7] + k);
+            add_two(out[k] + at, s.column[0], t.column[0]);
+            if (k + 1 < width)
+                add_two(out[k + 1] + at, s.column[1], t.column[1]);
+            if (k + 2 < width)
+                add_two(out[k + 2] + at, s.column[2], t.column[2]);
+            if (k + 3 < width)
+                add_two(out[k + 3] + at, s.column[3], t.column[3]);
+        }
+    }
+}
+
 #define DEFINE_GATHER(NAME, INDEX)                                                         \
+    static inline int64_t NAME##_find(const double **entry, const double *table,           \
+                                      int64_t width, const INDEX *index, int64_t left)     \
+    {                                                                                      \
+        const int64_t n = left < ROWS_AHEAD ? left : ROWS_AHEAD;                           \
+        for (int64_t r = 0; r < n; r++)                                                    \
+            entry[r] = table + (uint64_t)index[r] * (uint32_t)width;                       \
+        return n;                                                                          \
+    }                                                                                      \
     CLONES static void NAME(double *const *out, int64_t first, const double *table,        \
                             int64_t width, int64_t size, const INDEX *index, int64_t m)    \
     {                                                                                      \
-        const int64_t ahead = size > FAST_NUMBERS ? ROWS_AHEAD : m;                        \
-        int64_t r = 0;                                                                     \
-        for (; r + 8 <= m; r += 8) {                                                       \
-            const double *row[8];                                                          \
-            const int64_t at = first + r;                                                  \
-            for (int i = 0; i < 8; i++)                                                    \
-                row[i] = table + index[r + i] * width;                                     \
-            for (int64_t a = r + ahead; a < r + ahead + 8 && a < m; a++) {                 \
-                __builtin_prefetch(table + index[a] * width);                              \
-                __builtin_prefetch(table + index[a] * width + LINE);                       \
-            }                                                                              \
-            for (int64_t k = 0; k < width; k += 4) {                                       \
-                const square s = read_square(row[0] + k, row[1] + k, row[2] + k, row[3] + k); \
-                const square t = read_square(row[4] + k, row[5] + k, row[6] + k, row[7] + k); \
-                add_two(out[k] + at, s.column[0], t.column[0]);                            \
-                if (k + 1 < width)                                                         \
-                    add_two(out[k + 1] + at, s.column[1], t.column[1]);                    \
-                if (k + 2 < width)                                                         \
-                    add_two(out[k + 2] + at, s.column[2], t.column[2]);                    \
-                if (k + 3 < width)                                                         \
-                    add_two(out[k + 3] + at, s.column[3], t.column[3]);                    \
-            }                                                                              \
+        const double *entries[2][ROWS_AHEAD];                                              \
+        const int64_t eights = m / 8 * 8;                                                  \
+        int64_t r = 0, n = NAME##_find(entries[0], table, width, index, eights), n_ahead;  \
+        for (int which = 0; r < eights; which = !which, r += n, n = n_ahead) {             \
+            n_ahead = NAME##_find(entries[!which], table, width, index + r + n,            \
+                                  eights - r - n);                                         \
+            add_entries(out, first + r, width, entries[which], n, entries[!which],         \
+                        size > FAST_NUMBERS ? n_ahead : 0);                                \
         }                                                                                  \
         NAME##_rows(out, first, table, width, index, r, m);                                \
     }

@@ -18,6 +18,7 @@ cdef struct UnitView:
     const int32_t* node
     const uint8_t* place
     const int64_t* parent
+    const int64_t* level
     const int64_t* first_leaf
     const int64_t* depth
     const int64_t* n_above
@@ -59,7 +60,7 @@ cdef struct TreeNumbers:
     int64_t first_unit, n_units
     int64_t most_rows        # of a block
     DeepUnit* deep           # by unit of the tree; unused for dense ones
-    # Of row r at unit u of the tree, at u * most_rows + r:
+    # Of row r at the last unit of each level, at level * most_rows + r:
     uint16_t* short          # the pattern of a dense unit, the node bits of a deep one
     int32_t* number          # the number at a deep unit; NULL if the tree has none
 
@@ -85,6 +86,7 @@ cdef inline uint64_t dense_mask(const LeafMasks* masks, uint64_t pattern) noexce
     return pattern >> masks.n_nodes & masks.keep[at_nodes] | masks.fresh[at_nodes]
 
 
+cdef int64_t n_levels(const UnitView* units, int64_t tree) noexcept nogil
 cdef int64_t block_rows(const UnitView* units, int64_t tree) noexcept nogil
 cdef void unit_patterns(
     const Codes* codes, const Tests* tests, const UnitView* units, int64_t unit, int64_t row,
@@ -96,9 +98,15 @@ cdef int numbers_init(
     TreeNumbers* numbers, const UnitView* units, int64_t tree, int64_t n_rows
 ) noexcept nogil
 cdef void numbers_free(TreeNumbers* numbers) noexcept nogil
-cdef int number_block(
+cdef int number_unit(
     TreeNumbers* numbers, const Codes* codes, const Tests* tests, const UnitView* units,
-    int64_t row, int64_t m,
+    int64_t unit, int64_t row, int64_t m,
+) noexcept nogil
+cdef const uint16_t* short_numbers(
+    const TreeNumbers* numbers, const UnitView* units, int64_t unit
+) noexcept nogil
+cdef const int32_t* deep_numbers(
+    const TreeNumbers* numbers, const UnitView* units, int64_t unit
 ) noexcept nogil
 cdef void leaf_mask(
     const UnitView* units, const TreeNumbers* numbers, int64_t unit, int64_t leaf, int64_t number,

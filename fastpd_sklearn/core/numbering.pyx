@@ -35,7 +35,7 @@ cdef enum:
     LEAST_ROWS = 64
     MOST_CELLS = 1 << 16   # patterns of a tree's units: what is kept for more outgrows the caches, and
     WIDE_ROWS = 16384      # a large block of rows shares it
-    PATTERN_BYTES = 6      # of a row at a unit: the pattern, and a number
+    PATTERN_BYTES = 6      # of a row at a level: the pattern, and a number
     BLOCK_BYTES = 1 << 26  # of a block, at most
     MOST_TESTS = 9         # on the way through a chunk: CHUNK_NODES, made a multiple of three
 
@@ -60,6 +60,7 @@ cdef class UnitArrays:
         self.view.node = <const int32_t*> _address(units.node)
         self.view.place = <const uint8_t*> _address(units.place)
         self.view.parent = <const int64_t*> _address(units.parent)
+        self.view.level = <const int64_t*> _address(units.level)
         self.view.first_leaf = <const int64_t*> _address(units.first_leaf)
         self.view.depth = <const int64_t*> _address(units.depth)
         self.view.n_above = <const int64_t*> _address(units.n_above)
@@ -72,14 +73,21 @@ cdef const void* _address(array) except? NULL:
     return <const void*> <size_t> array.ctypes.data
 
 
+cdef int64_t n_levels(const UnitView* units, int64_t tree) noexcept nogil:
+    """On how many levels the units of a tree are."""
+    cdef int64_t unit, last = 0
+    for unit in range(units.tree_unit[tree], units.tree_unit[tree + 1]):
+        last = max(last, units.level[unit])
+    return last + 1
+
+
 cdef int64_t block_rows(const UnitView* units, int64_t tree) noexcept nogil:
     """How many rows of a tree to take at a time."""
-    cdef int64_t n_units = units.tree_unit[tree + 1] - units.tree_unit[tree], unit, cells = 0
-    cdef int64_t rows
+    cdef int64_t unit, cells = 0, rows
     for unit in range(units.tree_unit[tree], units.tree_unit[tree + 1]):
         cells += n_patterns(units, unit) if units.is_dense[unit] else MOST_CELLS + 1
     rows = MOST_ROWS if cells <= MOST_CELLS else WIDE_ROWS
-    rows = min(rows, BLOCK_BYTES // (PATTERN_BYTES * n_units))
+    rows = min(rows, BLOCK_BYTES // (PATTERN_BYTES * n_levels(units, tree)))
     return max(<int64_t> LEAST_ROWS, rows // 64 * 64)
 
 
@@ -281,17 +289,18 @@ cdef int numbers_init(
     TreeNumbers* numbers, const UnitView* units, int64_t tree, int64_t n_rows
 ) noexcept nogil:
     """Get ready to number so many rows at a tree; -1 if there is no memory."""
-    cdef int64_t u
+    cdef int64_t u, n_rows_kept
     cdef bint any_deep = False
     numbers.first_unit = units.tree_unit[tree]
     numbers.n_units = units.tree_unit[tree + 1] - numbers.first_unit
     numbers.most_rows = min(n_rows, block_rows(units, tree))
     numbers.deep = <DeepUnit*> calloc(numbers.n_units, sizeof(DeepUnit))
-    numbers.short = <uint16_t*> wide_malloc(numbers.n_units * numbers.most_rows * sizeof(uint16_t))
+    n_rows_kept = n_levels(units, tree) * numbers.most_rows
+    numbers.short = <uint16_t*> wide_malloc(n_rows_kept * sizeof(uint16_t))
     for u in range(numbers.n_units):
         any_deep = any_deep or not units.is_dense[numbers.first_unit + u]
     if any_deep:
-        numbers.number = <int32_t*> wide_malloc(numbers.n_units * numbers.most_rows * sizeof(int32_t))
+        numbers.number = <int32_t*> wide_malloc(n_rows_kept * sizeof(int32_t))
     if (
         numbers.deep == NULL or numbers.short == NULL
         or (any_deep and numbers.number == NULL)
@@ -316,22 +325,31 @@ cdef void numbers_free(TreeNumbers* numbers) noexcept nogil:
     free(numbers.number)
 
 
-cdef int number_block(
-    TreeNumbers* numbers, const Codes* codes, const Tests* tests, const UnitView* units,
-    int64_t row, int64_t m,
+cdef const uint16_t* short_numbers(
+    const TreeNumbers* numbers, const UnitView* units, int64_t unit
 ) noexcept nogil:
-    """Number the patterns of `m` rows from `row` on at all units; -1 if there is no memory."""
-    cdef int64_t u, unit
-    for u in range(numbers.n_units):
-        unit = numbers.first_unit + u
-        unit_patterns(
-            codes, tests, units, unit, row, m,
-            numbers.short + (units.parent[unit] - numbers.first_unit) * numbers.most_rows,
-            numbers.short + u * numbers.most_rows,
-        )
-        if not units.is_dense[unit] and _number_deep(numbers, units, unit, m) < 0:
-            return -1
-    return 0
+    """The patterns of the rows at a dense unit that has been the last of its level."""
+    return numbers.short + units.level[unit] * numbers.most_rows
+
+
+cdef const int32_t* deep_numbers(
+    const TreeNumbers* numbers, const UnitView* units, int64_t unit
+) noexcept nogil:
+    """The numbers of the rows at a deep unit that has been the last of its level."""
+    return numbers.number + units.level[unit] * numbers.most_rows
+
+
+cdef int number_unit(
+    TreeNumbers* numbers, const Codes* codes, const Tests* tests, const UnitView* units,
+    int64_t unit, int64_t row, int64_t m,
+) noexcept nogil:
+    """Number the patterns of `m` rows from `row` on at a unit; -1 if there is no memory.
+
+    Units are numbered in order.
+    """
+    cdef uint16_t* patterns = numbers.short + units.level[unit] * numbers.most_rows
+    unit_patterns(codes, tests, units, unit, row, m, patterns - numbers.most_rows, patterns)
+    return 0 if units.is_dense[unit] else _number_deep(numbers, units, unit, m)
 
 
 cdef int _number_deep(
@@ -339,12 +357,10 @@ cdef int _number_deep(
 ) noexcept nogil:
     cdef DeepUnit* deep = &numbers.deep[unit - numbers.first_unit]
     cdef int64_t parent = units.parent[unit] - numbers.first_unit, n_nodes = _n_nodes(units, unit)
-    cdef const uint16_t* short_parent = numbers.short + parent * numbers.most_rows
-    cdef const int32_t* deep_parent = numbers.number + parent * numbers.most_rows
-    cdef const uint16_t* node_bits = (
-        numbers.short + (unit - numbers.first_unit) * numbers.most_rows
-    )
-    cdef int32_t* number = numbers.number + (unit - numbers.first_unit) * numbers.most_rows
+    cdef const uint16_t* node_bits = numbers.short + units.level[unit] * numbers.most_rows
+    cdef const uint16_t* short_parent = node_bits - numbers.most_rows
+    cdef int32_t* number = numbers.number + units.level[unit] * numbers.most_rows
+    cdef const int32_t* deep_parent = number - numbers.most_rows
     cdef bint is_short = units.is_dense[units.parent[unit]]
     cdef int64_t r, n_parent, above, cell, from_parent
     if is_short:
