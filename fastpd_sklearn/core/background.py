@@ -28,7 +28,7 @@ MOST_COUNTS = 2**23
 FEW_ROWS = 512
 """Rows that are kept rather than counted, however few masks there are."""
 
-GROUP_COUNTS = 2**22
+GROUP_COUNTS = 2**20
 """Masks of the trees that kept rows are counted for at a time, roughly."""
 
 MANY_MASKS = 2**14

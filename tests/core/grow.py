@@ -56,6 +56,29 @@ def chain_forest(n_features):
     return builder.build(0.0)
 
 
+def many_codes(n_trees=1100, shares=(0.97, 0.02, 0.01)):
+    """Three columns that are tested again and again on a path, in given shares of the nodes.
+
+    By default their codes take four bytes, two and one.
+    """
+    rng = np.random.default_rng(8)
+    builder = ForestBuilder(3, 1, False, False)
+    inner = np.arange(63)
+    for _ in range(n_trees):
+        feature = rng.choice(3, 127, p=shares)
+        steps = np.array([2**30, 900, 9])[feature]
+        builder.add(
+            left=np.append(2 * inner + 1, np.full(64, -1)),
+            right=np.append(2 * inner + 2, np.full(64, -1)),
+            feature=feature,
+            threshold=rng.integers(0, steps) / steps,
+            value=rng.normal(size=127),
+            cover=np.ones(127),
+            missing_left=rng.random(127) < 0.5,
+        )
+    return builder.build(0.5)
+
+
 def _interleave(n):
     """Positions of nodes 0, leaf, 1, leaf, ..., with -1 (the last entry) for leaves."""
     order = np.full(2 * n + 1, n)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.core import counting
 from tests import oracles
-from tests.core.grow import core_of, grow
+from tests.core.grow import core_of, grow, many_codes
 from tests.core.test_geometry import (
     FORESTS,
     OWNERS,
@@ -65,12 +65,40 @@ def test_masks_are_counted(name, groups, chunk_nodes, weights):
         assert_allclose([leaf[m] for m in truth], list(truth.values()), rtol=1e-13)
 
 
+@pytest.mark.parametrize(
+    ("n_trees", "shares", "widths"),
+    [(1100, (0.97, 0.02, 0.01), [4, 2, 1]), (20, (0.4, 0.4, 0.2), [2, 2, 1])],
+)
+def test_codes_of_all_widths(n_trees, shares, widths):
+    """Chunks that test codes of two bytes alone, of one byte alone, and of several widths."""
+    forest = many_codes(n_trees, shares)
+    core, owner = core_of(forest), np.arange(3)
+    assert_array_equal(core.bins.width, widths)
+    X = np.random.default_rng(0).random((3000, 3))
+    X[::7, 0], X[3::7, 1] = np.nan, np.nan
+    rows, _ = core.bins.bin_matrix(X, 1)
+    found = counting.count_masks(
+        rows, core.bins.tests, core.geometry, core.units, None, 1, last_tree=5
+    )
+    truth = masks_by_definition(forest, owner, X, n_trees=5)
+    assert as_counters(*found)[: len(truth)] == [Counter(masks) for masks in truth]
+
+
+SEVERAL_BLOCKS = {
+    "short": (lambda: grow(np.random.default_rng(3), 6, 60, n_trees=2), 6_000),
+    "long": (lambda: grow(np.random.default_rng(4), 90, 100, n_trees=1), 20_000),
+}
+
+
 @pytest.mark.parametrize("weights", ["none", "signed"])
-def test_rows_in_several_blocks(weights):
+@pytest.mark.parametrize("patterns", SEVERAL_BLOCKS)
+def test_rows_in_several_blocks(patterns, weights):
     """Units share room where one block has all rows, which they must not where there are more."""
-    forest = grow(np.random.default_rng(3), 6, 60, n_trees=2)
+    make, n_rows = SEVERAL_BLOCKS[patterns]
+    forest = make()
     core = core_of(forest)
-    X = inputs_for(forest, 6_000)
+    assert core.units.is_dense.all() == (patterns == "short")
+    X = inputs_for(forest, n_rows)
     sample_weight = WEIGHTS[weights](len(X))
     truth = [Counter() for _ in range(core.geometry.n_leaves)]
     for first in range(0, len(X), 1_000):

@@ -1,5 +1,7 @@
 """Leaves, players and patterns against their definition."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from fastpd_sklearn.core.geometry import Units
@@ -20,7 +22,7 @@ FORESTS = {
 }
 
 
-def leaves_of(forest, owner):
+def leaves_of(forest, owner, n_trees=None):
     """For every leaf its node and its path ((node, goes_left, player), ...), left to right."""
 
     def walk(node, path):
@@ -31,7 +33,7 @@ def leaves_of(forest, owner):
         yield from walk(forest.left[node], (*path, (node, True, player)))
         yield from walk(forest.right[node], (*path, (node, False, player)))
 
-    return [[*walk(root, ())] for root in forest.tree_start[:-1]]
+    return [[*walk(root, ())] for root in forest.tree_start[:-1][:n_trees]]
 
 
 def setting(name, groups="columns"):
@@ -45,14 +47,15 @@ def inputs_for(forest, n_rows=60):
     return rows_for(np.random.default_rng(9), n_rows, forest.n_inputs)
 
 
-def masks_by_definition(forest, owner, X):
-    """Mask of every row at every leaf as a Python int, [leaf][row]."""
+def masks_by_definition(forest, owner, X, n_trees=None):
+    """Mask of every row at every leaf (of the first trees) as a Python int, [leaf][row]."""
+    stop = forest.tree_start[-1 if n_trees is None else n_trees]
     left = {
         node: oracles.goes_left_many(forest, node, X[:, forest.feature[node]])
-        for node in np.flatnonzero(forest.left >= 0)
+        for node in np.flatnonzero(forest.left[:stop] >= 0)
     }
     masks = []
-    for tree in leaves_of(forest, owner):
+    for tree in leaves_of(forest, owner, n_trees):
         for _, path in tree:
             sides = {}
             for node, goes_left, player in path:
@@ -102,6 +105,21 @@ def test_every_leaf_is_in_one_unit(name, chunk_nodes):
     for u, parent in enumerate(units.parent):
         below_dense = parent < 0 or units.is_dense[parent]
         assert units.is_dense[u] == (below_dense and units.n_bits[u] <= 16)
+
+
+@pytest.mark.parametrize("chunk_nodes", [1, 3, 7])
+@pytest.mark.parametrize("name", FORESTS)
+def test_the_last_unit_of_the_level_above_is_the_parent(name, chunk_nodes):
+    """So that patterns need to be kept for one unit of each level alone."""
+    _, _, core = setting(name)
+    units = Units(core.geometry, chunk_nodes)
+    for first, last in pairwise(units.tree_unit):
+        latest = {}
+        for u in range(first, last):
+            level = units.level[u]
+            assert units.parent[u] == (latest[level - 1] if level else -1)
+            assert (u == first) == (level == 0)
+            latest[level] = u
 
 
 def test_some_units_are_long():

@@ -8,29 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fastpd_sklearn.forest._forest import ForestBuilder
 from tests import oracles
-from tests.core.grow import core_of, grow
+from tests.core.grow import core_of, grow, many_codes
 from tests.core.test_geometry import inputs_for
 from tests.core.test_ice import FORESTS, TRUE_LINKS, bin_rows
-
-
-def many_codes():
-    """Columns whose codes take four bytes, two and one, tested again and again on a path."""
-    rng = np.random.default_rng(8)
-    builder = ForestBuilder(3, 1, False, False)
-    inner = np.arange(63)
-    for _ in range(1100):
-        feature = rng.choice(3, 127, p=[0.97, 0.02, 0.01])
-        steps = np.array([2**30, 900, 9])[feature]
-        builder.add(
-            left=np.append(2 * inner + 1, np.full(64, -1)),
-            right=np.append(2 * inner + 2, np.full(64, -1)),
-            feature=feature,
-            threshold=rng.integers(0, steps) / steps,
-            value=rng.normal(size=127),
-            cover=np.ones(127),
-            missing_left=rng.random(127) < 0.5,
-        )
-    return builder.build(0.5)
 
 
 def lines(walks):
