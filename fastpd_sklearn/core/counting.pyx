@@ -248,11 +248,13 @@ cdef void _count_tree(
                 n_occurring = -1
             elif tally is int64_t:
                 n_occurring = _sum(
-                    units, &numbers, first + u, row, m, codes.n_rows, NULL, <uint32_t*> own.items, &scratch
+                    units, &numbers, first + u, row, m, codes.n_rows, NULL,
+                    <uint32_t*> own.items, &scratch,
                 )
             else:
                 n_occurring = _sum(
-                    units, &numbers, first + u, row, m, codes.n_rows, weights, <double*> own.items, &scratch
+                    units, &numbers, first + u, row, m, codes.n_rows, weights,
+                    <double*> own.items, &scratch,
                 )
             found.failed = n_occurring < 0 or _fold[tally](
                 units, first + u, first_leaf, &numbers, n_occurring, <tally*> scratch.weights,

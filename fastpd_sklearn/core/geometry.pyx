@@ -217,7 +217,8 @@ def _cut(units, geometry, int chunk_nodes):
     place_array = np.zeros(len(geometry.left), np.uint8)
     cdef uint8_t[::1] place = place_array
     cdef _Column tree_unit = _Column(), node_start = _Column(), nodes = _Column()
-    cdef _Column parent = _Column(), level = _Column(), first_leaf = _Column(), depths = _Column(), above = _Column()
+    cdef _Column parent = _Column(), level = _Column(), first_leaf = _Column()
+    cdef _Column depths = _Column(), above = _Column()
     cdef _Column leaf_start = _Column(), leaves = _Column()
     cdef _Column roots = _Column(), parents = _Column()
     cdef int64_t t, root, up, child, i, first, depth, n_above, this
